@@ -43,8 +43,51 @@ static void sums(MPI_Comm comm, int size) {
     CHECK_EQ(sum, size);
 }
 
-// A part of the program that has got no communicator from the others finds them by the set.
-static void component(int size) {
+// An intercommunicator of the processes with even and with odd ranks, which belong to both jobs.
+static void halves(MPI_Group all, int size) {
+    MPI_Group sides[2], nobody;
+    MPI_Comm between, merged;
+    int rank, remote_size, one = 1, sum = 0;
+    OK(MPI_Group_rank(all, &rank));
+    for (int side = 0; side < 2; side++) {
+        int range[1][3] = {{side, size - 1, 2}};
+        OK(MPI_Group_range_incl(all, 1, range, &sides[side]));
+    }
+    // The groups count on the leaders only, which are the last processes.
+    int mine = rank % 2, others = size / 2 + (mine && size % 2), leads = rank >= size - 2;
+    OK(MPI_Group_incl(all, 0, NULL, &nobody));
+    OK(MPI_Intercomm_create_from_groups(sides[mine], (size - others) - 1, leads ? sides[!mine] : nobody,
+                                        others - 1, "halves", MPI_INFO_NULL, MPI_ERRORS_RETURN, &between));
+    OK(MPI_Comm_remote_size(between, &remote_size));
+    CHECK_EQ(remote_size, others);
+    OK(MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, between));
+    CHECK_EQ(sum, others);
+    OK(MPI_Intercomm_merge(between, mine, &merged));
+    sums(merged, size);
+    int merged_rank;
+    OK(MPI_Comm_rank(merged, &merged_rank));
+    CHECK_EQ(merged_rank, mine ? (size + 1) / 2 + rank / 2 : rank / 2);
+    OK(MPI_Comm_free(&merged));
+    OK(MPI_Comm_free(&between));
+    for (int side = 0; side < 2; side++) OK(MPI_Group_free(&sides[side]));
+    OK(MPI_Group_free(&nobody));
+}
+
+// Groups of one job each do not say how processes of both are named.
+static void sides_without_a_set(MPI_Session session, MPI_Group all) {
+    MPI_Group own, others;
+    MPI_Comm between;
+    OK(MPI_Group_from_session_pset(session, "mpi://WORLD", &own));
+    OK(MPI_Group_difference(all, own, &others));
+    CHECK_CLASS(MPI_Intercomm_create_from_groups(own, 0, others, 0, "sides", MPI_INFO_NULL, MPI_ERRORS_RETURN,
+                                                 &between), MPI_ERR_COMM);
+    OK(MPI_Group_free(&own));
+    OK(MPI_Group_free(&others));
+}
+
+// A part of the program that has got no communicator from the others finds them by the set, which may contain all
+// processes of both jobs.
+static void component(int size, int is_whole) {
     MPI_Session session;
     MPI_Group group, reversed;
     MPI_Comm made, split, back;
@@ -68,6 +111,8 @@ static void component(int size) {
     OK(MPI_Comm_rank(back, &reversed_rank));
     CHECK_EQ(reversed_rank, size - 1 - rank);
     sums(back, size);
+    halves(group, size);
+    if (is_whole) sides_without_a_set(session, group);
     OK(MPI_Group_free(&group));
     OK(MPI_Group_free(&reversed));
     MPI_Info info;
@@ -145,9 +190,9 @@ int main(int argc, char **argv) {
     OK(MPI_Comm_size(team, &size));
     mistakes(team, between, rank);
     OK(combray_publish_set(team, name));
-    component(size);
+    component(size, 1);
     team = renewed(session, team);
-    component(size);
+    component(size, 1);
     OK(MPI_Comm_disconnect(&between));
     int process = (int)getpid();
     OK(MPI_Bcast(&process, 1, MPI_INT, size - 1, team));
@@ -159,11 +204,11 @@ int main(int argc, char **argv) {
         return check_failures != 0;
     }
     OK(combray_publish_set(smaller, name));
-    component(size - 1);
+    component(size - 1, 0);
     ends_soon(process);
     sums(smaller, size - 1);
     OK(MPI_Comm_free(&smaller));
-    component(size - 1);
+    component(size - 1, 0);
     OK(combray_withdraw_set(name));
     CHECK_EQ(set_size(session), 0);
     OK(MPI_Comm_free(&own));

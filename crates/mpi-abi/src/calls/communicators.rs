@@ -249,7 +249,7 @@ pub fn intercomm_create(
         },
     };
     let process = &call.library.process;
-    let made = local_comm.create_intercommunicator(process, leader, bridge)?;
+    let made = local_comm.create_intercommunicator(process, leader, bridge, None)?;
     hand_out(call, Some(made), newintercomm)
 }
 

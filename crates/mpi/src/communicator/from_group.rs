@@ -6,7 +6,8 @@
 //! each member sends its arguments to the first member. The tag of this message is a hash of the
 //! program's string, so that concurrent creations do not mix. The message contains the arguments
 //! in full, so that the first member detects a member with other arguments. If all agree, the
-//! first member assigns the contexts and sends them to the other members.
+//! first member assigns the contexts and sends them to the other members. The sides of an
+//! intercommunicator may belong to several jobs, too, if one process set contains both.
 //!
 //! Before a member sends this message, it connects to all other members. Messages between the
 //! members of the new communicator then arrive even if their sender has ended by that time:
@@ -28,7 +29,7 @@ use crate::attribute::Attributes;
 use crate::collective::{self, Invocation};
 use crate::contexts::ContextBlock;
 use crate::error_handler::ErrorHandler;
-use crate::group::Group;
+use crate::group::{Group, GroupOrigin};
 use crate::team::GROUP_TAGS;
 
 /// The arguments that all processes of a creation must give with equal values.
@@ -62,12 +63,11 @@ enum CreationPurpose {
 }
 
 impl Process {
-    /// Creates a communicator of the two leaders.
+    /// Creates a communicator of the two leaders. `home` numbers processes of several jobs.
     fn meeting_of_leaders(
         &self,
-        local: &Group,
-        remote: &Group,
-        remote_leader: u32,
+        (local, remote, remote_leader): (&Group, &Group, u32),
+        home: Option<&Rc<Communicator>>,
         agreed: CreationArguments<'_>,
     ) -> Result<Rc<Communicator>> {
         if remote.gates().any(|gate| local.rank_of(gate).is_some()) {
@@ -82,9 +82,12 @@ impl Process {
             );
             return Err(Error::new(ErrorClass::Rank, sentence));
         };
-        let own = self.myself();
-        let pair = [own.min(other), own.max(other)];
-        self.create_for(CreationPurpose::Leaders, &Group::of(&pair), agreed)
+        let mut pair = [self.myself(), other];
+        // Each job numbers the gates in a way of its own.
+        pair.sort_by_key(|gate| home.map_or(Some(gate.0), |home| home.group().rank_of(*gate)));
+        let origin = GroupOrigin { session: local.origin().session.clone(), home: home.cloned() };
+        let pair = Group::of(&pair).with_origin(origin);
+        self.create_for(CreationPurpose::Leaders, &pair, agreed)
     }
 
     fn create_for(
@@ -140,7 +143,7 @@ impl Group {
     }
 
     /// Returns the ranks of the members in a communicator that contains all of them.
-    fn numbers_in(&self, home: &Communicator) -> Vec<u32> {
+    pub(super) fn numbers_in(&self, home: &Communicator) -> Vec<u32> {
         self.gates().filter_map(|gate| home.group().rank_of(gate)).collect()
     }
 
@@ -243,17 +246,20 @@ impl TwoGroups<'_> {
     /// side.
     ///
     /// # Errors
-    /// `Rank` if there is no such leader, `Group` if the groups have a process in common, and the
-    /// errors of [`Group::create_communicator`].
+    /// `Rank` if there is no such leader, `Group` if the groups have a process in common, `Comm` if
+    /// the processes belong to several jobs and no process set contains both sides, and the errors
+    /// of [`Group::create_communicator`].
     pub fn create_intercommunicator(
         self,
         process: &Process,
         agreed: CreationArguments<'_>,
     ) -> Result<Rc<Communicator>> {
         let local = process.create_for(CreationPurpose::Side, self.local, agreed)?;
+        let home = self.agreed_home(process, &local)?;
         let between = match self.remote {
             Some(remote) if local.rank() == self.local_leader => {
-                Some(process.meeting_of_leaders(self.local, remote, self.remote_leader, agreed))
+                let sides = (&**self.local, &**remote, self.remote_leader);
+                Some(process.meeting_of_leaders(sides, home, agreed))
             }
             _ => None,
         };
@@ -264,12 +270,65 @@ impl TwoGroups<'_> {
                 tag: 0,
             })
         });
-        let created = local.create_intercommunicator(process, self.local_leader, bridge)?;
+        let home = home.map(|home| &**home);
+        let created = local.create_intercommunicator(process, self.local_leader, bridge, home)?;
         created.peers().connect_all(process);
         // After the barrier all processes have connected, so any of them may end.
         collective::barrier(&Invocation::blocking(&created))?.complete(process)?;
         Ok(created)
     }
+}
+
+impl<'a> TwoGroups<'a> {
+    /// Returns the communicator whose ranks name the processes of both sides; `None`: their ranks
+    /// in the job do. The leader knows both sides, so all members of `local`, the communicator of
+    /// this side, follow it.
+    ///
+    /// # Errors
+    /// `Comm` on all members of the side: the processes belong to several jobs, and the local group
+    /// has not been created on all members from one process set that contains both sides.
+    fn agreed_home(
+        self,
+        process: &Process,
+        local: &Rc<Communicator>,
+    ) -> Result<Option<&'a Rc<Communicator>>> {
+        let home = self.local.origin().home.as_ref();
+        let own = home.and_then(|home| home.number()).unwrap_or(0);
+        let needed = match self.remote.filter(|_| local.rank() == self.local_leader) {
+            Some(remote) if !self.is_of_one_job(process, remote) => {
+                let has = |gate| home.is_some_and(|home| home.group().rank_of(gate).is_some());
+                let has_both = self.local.gates().chain(remote.gates()).all(has);
+                if has_both { HomeNeeded::Yes } else { HomeNeeded::Missing }
+            }
+            _ => HomeNeeded::No,
+        };
+        let mine = [&own.to_le_bytes()[..], &[needed as u8]].concat();
+        let all = collective::allgather_bytes(process, local.team(), &mine)?;
+        let mut parts = all.chunks_exact(mine.len());
+        let of_leader = parts.clone().nth(self.local_leader as usize).and_then(<[u8]>::last);
+        match of_leader.copied() {
+            Some(needed) if needed == HomeNeeded::No as u8 => Ok(None),
+            Some(needed) if needed == HomeNeeded::Yes as u8 => {
+                let is_alike = parts.all(|part| part[..8] == mine[..8]);
+                home.filter(|_| is_alike && own != 0).map(Some).ok_or_else(of_several_jobs)
+            }
+            _ => Err(of_several_jobs()),
+        }
+    }
+
+    fn is_of_one_job(self, process: &Process, remote: &Group) -> bool {
+        self.local.is_of_one_job(process) && remote.is_of_one_job(process)
+    }
+}
+
+/// Whether the processes of two sides are named by their ranks in a process set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum HomeNeeded {
+    /// Their ranks in the job suffice.
+    No = 0,
+    Yes = 1,
+    /// They would have to be, but no set contains both sides.
+    Missing = 2,
 }
 
 /// Sent in place of contexts if the members do not agree.

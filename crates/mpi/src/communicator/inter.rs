@@ -36,7 +36,9 @@ struct SideDescription {
     oversubscribed: bool,
     /// Whether all processes belong to the job of the leader.
     is_of_one_job: bool,
-    /// Ranks in the job, indexed by rank in the group.
+    /// The number of the communicator whose ranks name the processes; 0: ranks in the job do.
+    home: u64,
+    /// The names of the processes, indexed by rank in the group.
     processes: Vec<u32>,
 }
 
@@ -51,14 +53,16 @@ impl Process {
         self.swap(bridge, &bytes, &mut others)?;
         let other = SideDescription::from_bytes(&others)?;
         let is_of_this_job = leader.0 < self.size();
-        if !(is_of_this_job && own.is_of_one_job && other.is_of_one_job) {
+        let has_ranks = is_of_this_job && own.is_of_one_job && other.is_of_one_job;
+        if own.home != other.home || own.home == 0 && !has_ranks {
             return Err(of_several_jobs());
         }
+        let place = if own.home == 0 { "MPI_COMM_WORLD" } else { "the process set" };
         match other.processes.iter().find(|process| own.processes.contains(process)) {
             None => Ok(other),
             Some(process) => Err(Error::new(
                 ErrorClass::Comm,
-                format!("the process with rank {process} in MPI_COMM_WORLD is in both groups"),
+                format!("the process with rank {process} in {place} is in both groups"),
             )),
         }
     }
@@ -131,10 +135,15 @@ impl Communicator {
         self: &Rc<Self>,
         process: &Process,
         (own, other): (SideDescription, SideDescription),
+        home: Option<&Communicator>,
     ) -> Result<Rc<Communicator>> {
         let comes_first = own.processes < other.processes;
         let named = if comes_first { own.candidate } else { other.candidate };
-        let others: Vec<GateId> = other.processes.into_iter().map(GateId).collect();
+        let others = other.processes.into_iter().map(|number| match home {
+            Some(home) => home.checked_gate(number),
+            None => Ok(GateId(number)),
+        });
+        let others: Vec<GateId> = others.collect::<Result<_>>()?;
         let origin = Origin {
             oversubscribed: own.oversubscribed || other.oversubscribed,
             error_handler: self.error_handler(),
@@ -147,7 +156,8 @@ impl Communicator {
 
     /// Creates an intercommunicator (`MPI_Intercomm_create`): the local group is that of this
     /// communicator, the remote group is the one that the remote leader sends. Only the leader
-    /// needs a bridge; if it got none, the call fails on all processes.
+    /// needs a bridge; if it got none, the call fails on all processes. Processes of several jobs
+    /// have names that are equal in all of them in `home` only, which contains both sides.
     ///
     /// # Errors
     /// `Rank` if there is no such leader, `Comm` if the sides have a process in common: on all
@@ -158,12 +168,17 @@ impl Communicator {
         process: &Process,
         local_leader: u32,
         bridge: Option<Result<Bridge<'_>>>,
+        home: Option<&Communicator>,
     ) -> Result<Rc<Communicator>> {
         let own = SideDescription {
             candidate: process.contexts().take(),
             oversubscribed: self.oversubscribed(),
             is_of_one_job: self.group().is_of_one_job(process),
-            processes: self.group().gates().map(|gate| gate.0).collect(),
+            home: home.and_then(|home| home.number()).unwrap_or(0),
+            processes: match home {
+                Some(home) => self.group().numbers_in(home),
+                None => self.group().gates().map(|gate| gate.0).collect(),
+            },
         };
         let agreed_block = match bridge {
             _ if self.rank() != local_leader => Ok(own.clone()),
@@ -176,7 +191,7 @@ impl Communicator {
         match failure {
             Some(error) => Err(error),
             None => {
-                let created = self.join_sides(process, sides?)?;
+                let created = self.join_sides(process, sides?, home)?;
                 collective::barrier(&Invocation::blocking(&created))?.complete(process)?;
                 Ok(created)
             }
@@ -234,22 +249,30 @@ impl SideDescription {
     fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = self.candidate.to_bytes().to_vec();
         bytes.extend([self.oversubscribed, self.is_of_one_job].map(u8::from));
+        bytes.extend(self.home.to_le_bytes());
         bytes.extend(self.processes.iter().flat_map(|process| process.to_le_bytes()));
         bytes
     }
 
     fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        let Some((block, [oversubscribed, is_of_one_job, rest @ ..])) = bytes.split_first_chunk()
-        else {
+        let parsed = bytes.split_first_chunk().and_then(|(block, rest)| match rest {
+            [oversubscribed, is_of_one_job, rest @ ..] => {
+                let (home, processes) = rest.split_first_chunk()?;
+                Some((block, oversubscribed, is_of_one_job, home, processes))
+            }
+            _ => None,
+        });
+        let Some((block, oversubscribed, is_of_one_job, home, processes)) = parsed else {
             let what = "the remote leader sent other data than its processes: does it call \
                         MPI_Intercomm_create with the same tag?";
             return Err(Error::new(ErrorClass::Other, what));
         };
-        let (processes, _) = rest.as_chunks::<4>();
+        let (processes, _) = processes.as_chunks::<4>();
         Ok(Self {
             candidate: ContextBlock::from_bytes(*block),
             oversubscribed: *oversubscribed != 0,
             is_of_one_job: *is_of_one_job != 0,
+            home: u64::from_le_bytes(*home),
             processes: processes.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect(),
         })
     }
