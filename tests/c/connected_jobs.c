@@ -301,10 +301,31 @@ static void many(const char *file) {
     OK(MPI_Comm_disconnect(&inter));
 }
 
+typedef struct {
+    long descriptors, mapped_kib, used_kib;
+} Held;
+
+static Held held_now(void) {
+    return (Held){open_descriptors(), memory_kib("VmSize"), memory_kib("VmRSS")};
+}
+
 // Connections that come and go cost nothing in the end: descriptors, mappings (VmSize), memory.
+static void check_nothing_more(Held before, int others, int rounds) {
+    Held now = held_now();
+    long descriptors = now.descriptors - before.descriptors;
+    CHECK(descriptors <= 2 * others, "%ld descriptors more after %d connections", descriptors, rounds);
+    long mapped = now.mapped_kib - before.mapped_kib, used = now.used_kib - before.used_kib;
+    // One connection may still be open; a segment takes more than that.
+    CHECK(mapped < 8192L * others, "%ld KiB more are mapped after %d connections", mapped, rounds);
+    // What is used anew after the first quarter does not depend on how many connections follow.
+    CHECK(used < 2048, "%ld KiB more are in use after %d connections", used, rounds);
+    if (check_rank == 0)
+        printf("%d connections: %ld descriptors, %ld KiB mapped, %ld KiB used more\n", rounds, descriptors, mapped, used);
+}
+
 static void often(const char *file, int rounds) {
     MPI_Comm first = meet(file);
-    long descriptors = 0, mapped = 0, used = 0;
+    Held before = {0, 0, 0};
     int others, warm = rounds / 4;
     OK(MPI_Comm_remote_size(first, &others));
     OK(MPI_Comm_disconnect(&first));
@@ -323,21 +344,32 @@ static void often(const char *file, int rounds) {
             OK(MPI_Comm_disconnect(&inter));
             OK(MPI_Comm_free(&all));
         }
-        if (round + 1 == warm) {
-            descriptors = open_descriptors();
-            mapped = memory_kib("VmSize");
-            used = memory_kib("VmRSS");
-        }
+        if (round + 1 == warm) before = held_now();
     }
-    long more = open_descriptors() - descriptors;
-    CHECK(more <= 2 * others, "%ld descriptors more after %d connections", more, rounds - warm);
-    mapped = memory_kib("VmSize") - mapped;
-    used = memory_kib("VmRSS") - used;
-    // One connection may still be open; a segment takes more than that.
-    CHECK(mapped < 8192L * others, "%ld KiB more are mapped after %d connections", mapped, rounds - warm);
-    // What is used anew after the first quarter does not depend on how many connections follow.
-    CHECK(used < 2048, "%ld KiB more are in use after %d connections", used, rounds - warm);
-    if (check_rank == 0) printf("%d connections: %ld KiB mapped, %ld KiB used more\n", rounds - warm, mapped, used);
+    check_nothing_more(before, others, rounds - warm);
+}
+
+// Jobs that connect to one job, each of them once, one after another.
+static void clients(const char *file, int jobs) {
+    enum { BYTES = 40000 };
+    static char out[BYTES], in[BYTES];
+    Held before = {0, 0, 0};
+    int others = 1, warm = jobs / 4;
+    for (int job = 0; job < (accepts ? jobs : 1); job++) {
+        MPI_Comm inter = job ? meet_at_port() : meet(file);
+        OK(MPI_Comm_remote_size(inter, &others));
+        for (int peer = 0; peer < others; peer++) {
+            pattern_fill(out, BYTES, check_rank + peer);
+            OK(MPI_Sendrecv(out, BYTES, MPI_BYTE, peer, 1, in, BYTES, MPI_BYTE, peer, 1, inter, MPI_STATUS_IGNORE));
+            CHECK(!memcmp(in, out, BYTES), "rank %d of job %d sends other bytes", peer, job);
+        }
+        int mine = 1, sum;
+        OK(MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, inter));
+        CHECK_EQ(sum, others);
+        OK(MPI_Comm_disconnect(&inter));
+        if (job + 1 == warm) before = held_now();
+    }
+    if (accepts) check_nothing_more(before, others, jobs - warm);
 }
 
 // Ends of connections that close at different times, and processes that meet again before, while
@@ -718,6 +750,7 @@ int main(int argc, char **argv) {
     if (!strcmp(argv[1], "whole")) whole(file);
     if (!strcmp(argv[1], "again")) again(file);
     if (!strncmp(argv[1], "often:", 6)) often(file, atoi(argv[1] + 6));
+    if (!strncmp(argv[1], "clients:", 8)) clients(file, atoi(argv[1] + 8));
     if (!strcmp(argv[1], "closing")) closing(file);
     if (!strcmp(argv[1], "recovers")) recovers(file);
     if (!strcmp(argv[1], "survives")) survives(file);
