@@ -127,6 +127,17 @@ def processes_are_spawned_on_named_hosts(runner, manager, options=()):
     assert "box9 cannot be reached" in output and "\nrefused" in output, output
 
 
+def the_universe_is_the_allocation(runner, manager):
+    """Processes that a step spawns run in all slots of the allocation."""
+    command = [*manager(runner), "--exclusive", "-n", "2"]
+    code, output, _ = run([*command, "sh", "-c", "echo cores: $SLURM_JOB_CPUS_PER_NODE"])
+    found = re.search(r"^cores: (\S+)$", output, re.M)
+    assert code == 0 and found, output
+    slots = sum(int(cores) * int(hosts or 1) for cores, hosts in re.findall(r"(\d+)(?:\(x(\d+)\))?", found[1]))
+    code, output, _ = run([*command, str(runner.build / "spawned_places")])
+    assert code == 0 and slots > 2 and f"universe: {slots}\n" in output, f"{slots} slots\n{output}"
+
+
 def nobody_survives(runner, manager):
     """However one process ends, the others, which wait for it, end too."""
     for how in ("abort", "kill", "exit3", "exit0"):
@@ -235,6 +246,8 @@ SCENARIOS = [
       for name, manager in MANAGERS.items() if not name.endswith("on_hosts")),
     *(played_under(functools.partial(processes_are_spawned_on_named_hosts, options=AGENTS.get(name, ())), name, manager)
       for name, manager in MANAGERS.items() if name.endswith("on_hosts")),
+    *(played_under(the_universe_is_the_allocation, name, manager)
+      for name, manager in MANAGERS.items() if name.startswith("slurm")),
     *(played_under(a_session_may_follow_the_world, name, manager)
       for name, manager in MANAGERS.items()),
     slurm_without_pmi_is_reported,

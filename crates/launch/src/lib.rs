@@ -14,6 +14,7 @@ pub mod questions;
 pub mod rank_list;
 pub mod reason;
 mod singleton;
+pub mod slurm;
 pub mod spawning;
 pub mod wanted;
 mod wire;
@@ -271,7 +272,7 @@ impl std::error::Error for JoinError {}
 /// There is a launcher that started several processes, but none that this process can connect to:
 /// each process would run as a job of its own. Or the launcher's answers make no sense.
 pub fn join() -> Result<Job, JoinError> {
-    let job = match environment::find(sys::environment::text)? {
+    let mut job = match environment::find(sys::environment::text)? {
         FoundManager::Alone => {
             singleton::report_if_launched();
             Ok(Job::new(Singleton::PLACE, Singleton::default()))
@@ -284,6 +285,7 @@ pub fn join() -> Result<Job, JoinError> {
         FoundManager::Pmix => join_pmix(),
     }?;
     job.connection().manager.when_gone(leaving::end_without_launcher);
+    job.note_allocation(sys::environment::text);
     Ok(job)
 }
 
@@ -371,6 +373,16 @@ impl Job {
         let manager = Box::new(manager);
         let connection = ManagerConnection { manager, to_cache: Vec::new(), cached: None };
         Self { place, connection: Arc::new(Mutex::new(connection)) }
+    }
+
+    /// Takes all slots of Slurm's allocation for those that the launcher could use. Slurm reports
+    /// those of the step, which are as many as its processes; our own launcher knows better.
+    fn note_allocation(&mut self, variable: impl Fn(&str) -> Option<String>) {
+        // Only our own launcher makes requests for values wait.
+        let is_own = self.waits_for_values();
+        if !is_own && let Some(slots) = slurm::all_slots(variable) {
+            self.place.universe_size = Some(slots.max(self.place.size));
+        }
     }
 
     fn connection(&self) -> MutexGuard<'_, ManagerConnection> {

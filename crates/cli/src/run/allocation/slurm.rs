@@ -1,5 +1,6 @@
 //! Allocations of Slurm.
 
+use launch::slurm::repeated;
 use launcher::{HostAccess, OwnHost};
 
 use super::{AllocatedHost, Allocation, unusable};
@@ -45,18 +46,9 @@ pub fn find(
         unusable("SLURM_JOB_NODELIST", &format!("its value \"{list}\" is not understood"))
     })?;
     let id = job("ID").or_else(|| variable("SLURM_JOBID")).unwrap_or_default();
-    let numbers = |name: &str| variable(name).and_then(|text| repeated(&text, names.len()));
-    let each = variable("SLURM_CPUS_PER_TASK").and_then(|text| text.parse().ok()).unwrap_or(1);
-    let cores = numbers("SLURM_JOB_CPUS_PER_NODE");
-    let tasks = numbers("SLURM_TASKS_PER_NODE");
-    // If no tasks were requested, Slurm reports one per node; then the user requested cores.
-    let is_asked = variable("SLURM_NTASKS").is_some() && variable("SLURM_STEP_ID").is_none();
-    let room = cores.as_ref().map(|cores| cores.iter().map(|n| (n / each).max(1)).collect());
-    let meant = match is_asked {
-        true => tasks.or(room),
-        false => room.or(tasks),
-    };
-    let meant = meant.unwrap_or_else(|| vec![1; names.len()]);
+    let meant = launch::slurm::slots(variable, names.len()).unwrap_or_else(|| vec![1; names.len()]);
+    let cores = variable("SLURM_JOB_CPUS_PER_NODE");
+    let cores = cores.and_then(|text| repeated(&text, names.len()));
     let cores = cores.unwrap_or_else(|| meant.clone());
     let hosts = names.into_iter().zip(meant.into_iter().zip(cores));
     let hosts =
@@ -90,23 +82,6 @@ fn own_host(variable: &impl Fn(&str) -> Option<String>) -> OwnHost {
         true => OwnHost::Directly,
         false => OwnHost::ByAgent,
     }
-}
-
-/// Parses a list such as `4(x2),3`. Returns `None` if it does not have `count` numbers.
-fn repeated(text: &str, count: usize) -> Option<Vec<u32>> {
-    let mut numbers: Vec<u32> = Vec::new();
-    for word in text.split(',') {
-        let (number, times) = match word.split_once("(x") {
-            Some((number, times)) => (number, times.strip_suffix(')')?.parse().ok()?),
-            None => (word, 1),
-        };
-        let number: u32 = number.trim().parse().ok()?;
-        if times > count {
-            return None;
-        }
-        numbers.extend(std::iter::repeat_n(number, times));
-    }
-    (numbers.len() == count).then_some(numbers)
 }
 
 /// Expands a list such as `login,node[1-3,07]x[1-2]` into names.
@@ -173,14 +148,6 @@ mod tests {
         }
         for wrong in ["", "n[1-2", "n]", "n[2-1]", "n[a]", "n[0-99999999]", "-o", "a,,b"] {
             assert_eq!(names(wrong), None, "{wrong}");
-        }
-    }
-
-    #[test]
-    fn numbers_are_repeated() {
-        assert_eq!(repeated("4(x2),3", 3), Some(vec![4, 4, 3]));
-        for (text, count) in [("4(x2)", 3), ("4(x2", 2), ("", 1), ("4(x9999999999999)", 1)] {
-            assert_eq!(repeated(text, count), None, "{text}");
         }
     }
 
