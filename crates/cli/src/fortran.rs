@@ -11,7 +11,7 @@ use clap::Args;
 
 use crate::prefix;
 
-/// Builds the Fortran interfaces (mpif.h, modules mpi and mpi_f08) for a Fortran compiler.
+/// Builds the Fortran interfaces (mpif.h, modules mpi, mpi_f08 and combray) for a Fortran compiler.
 #[derive(Args)]
 pub struct FortranOptions {
     /// The compiler, perhaps with options of its own
@@ -29,7 +29,8 @@ const GFORTRAN_MIN: u32 = 12;
 pub const LIBRARY: &str = "combray_fortran";
 
 /// The modules, each after the modules that it uses.
-const MODULES: [&str; 5] = ["facts.f90", "types.f90", "interfaces.f90", "mpi.f90", "mpi_f08.f90"];
+const MODULES: [&str; 6] =
+    ["facts.f90", "types.f90", "interfaces.f90", "mpi.f90", "mpi_f08.f90", "combray.f90"];
 
 /// The sources that are compiled a second time for the names with `PMPI_`.
 const TWICE: [&str; 6] = ["special", "former", "descriptors", "entries", "entries_f08", "statuses"];
