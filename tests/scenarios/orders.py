@@ -87,6 +87,18 @@ def several_threads_are_reported(runner):
         assert "several threads" in output and "rank 0" in output, (code, output)
 
 
+def spawned_jobs_leave_the_recording_of_their_parents_alone(runner):
+    """Three children would write files of their ranks there, and the first one that of its parent."""
+    needs_combray(runner)
+    program = str(runner.build / "dynamic_spawn")
+    for launcher in ([*runner.mpiexec, "-n", "1"], []):
+        with tempfile.TemporaryDirectory(dir=runner.build) as folder:
+            for variable in ("COMBRAY_RECORD_ORDER", "COMBRAY_REPLAY_ORDER"):
+                code, output, _ = run(["env", f"{variable}={folder}", *launcher, program])
+                assert code == 0, f"{variable} {launcher}\n{output}"
+                assert os.listdir(folder) == ["rank0.order"], os.listdir(folder)
+
+
 SCENARIOS = [
     a_run_that_diverges_names_the_place,
     recordings_of_other_jobs_are_refused,
@@ -94,4 +106,5 @@ SCENARIOS = [
     requests_wait_for_the_turn_of_others_in_any_number,
     a_receive_for_which_nothing_was_recorded_ends_the_run,
     several_threads_are_reported,
+    spawned_jobs_leave_the_recording_of_their_parents_alone,
 ]
