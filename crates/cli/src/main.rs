@@ -32,6 +32,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use launch::spawning::SUBCOMMAND as SPAWNED;
 use wrapper::Language;
 
 /// Combray: message passing for clusters of hierarchical machines.
@@ -95,14 +96,6 @@ enum CombrayCommand {
         /// lost.
         #[arg(default_value_t = base::variables::HOST_TIMEOUT_DEFAULT.as_secs_f64())]
         timeout: f64,
-    },
-    /// Runs a job that a process of another job spawns, which is at the other end of the standard
-    /// input
-    #[command(hide = true, disable_help_flag = true, name = launch::spawning::SUBCOMMAND)]
-    Spawned {
-        /// Options of combray run, the program, and its arguments
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        words: Vec<OsString>,
     },
     /// Shows what the ranks of a job do, and why it hangs: combray ps, while it runs
     Ps(ps::PsOptions),
@@ -189,7 +182,11 @@ fn main() -> ExitCode {
     let called = words.next().as_ref().and_then(other_name);
     let called = called
         .or_else(|| words.next_if(|word| other_name(word).is_some()).as_ref().and_then(other_name));
+    // Only processes that spawn others call it, and wait for it: making the parser of the command
+    // line takes longer than all else that this process does.
+    let is_spawned = called.is_none() && words.next_if(|word| word == SPAWNED).is_some();
     let outcome = match called {
+        None if is_spawned => run::run_spawned(&words.collect::<Vec<_>>()),
         Some("mpirun" | "mpiexec") => run::run(&words.collect::<Vec<_>>()),
         Some(name) if let Some(language) = Language::of_wrapper(name) => {
             wrapper::run(language, &words.collect::<Vec<_>>())
@@ -217,7 +214,6 @@ fn main() -> ExitCode {
                         .map_err(|error| error.to_string())
                 }),
             CombrayCommand::Openmp { words } => openmp::run(&words).map(|never| match never {}),
-            CombrayCommand::Spawned { words } => run::run_spawned(&words),
             CombrayCommand::Ps(options) => ps::run(&options),
             CombrayCommand::Resize(options) => resize::run(&options),
             CombrayCommand::Sample(options) => sample::run(&options),

@@ -7,12 +7,13 @@ use std::collections::HashMap;
 use std::fmt;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use base::{Error, ErrorClass, Result};
 use socket2::{Domain, Protocol, Socket, Type};
+use sys::process::{self, Interest};
 
 use crate::handshake::PortSide;
 use crate::link::{LinkFailure, RootLink};
@@ -153,9 +154,13 @@ impl Port {
     pub fn poll_accept(&self, limit: Duration) -> Result<Option<RootLink>> {
         let mut unproved = self.unproved.borrow_mut();
         let mut refused = None;
-        self.has_more.set(true);
+        // Accepting takes several times as long as looking whether there is a connection.
+        let listener = (self.listener.as_raw_fd(), Interest::Read);
+        let are_there = process::poll(&[listener], Some(Duration::ZERO));
+        let are_there = are_there.is_ok_and(|ready| ready == [true]);
+        self.has_more.set(are_there);
         // Not more at a time, so that a flood of connections does not keep this from serving them.
-        for _ in 0..self.accepted_max {
+        for _ in 0..if are_there { self.accepted_max } else { 0 } {
             match self.listener.accept() {
                 Ok((stream, _)) => unproved.add(RootLink::new(
                     stream,

@@ -450,12 +450,13 @@ pub fn descendants(ancestor: i32) -> Vec<i32> {
     found.split_off(1)
 }
 
-/// Returns the ancestors of `process`, its parent first, as far as this process can see them.
-pub fn ancestors(process: i32) -> Vec<i32> {
+/// Returns the ancestors of `process`, its parent first, as far as this process can see them. Each
+/// is looked up when it is needed.
+pub fn ancestors(process: i32) -> impl Iterator<Item = i32> {
     let parent = |process: &i32| stat(*process).map(|(_, parent)| parent).filter(|&one| one > 0);
     // If a process ends meanwhile, its children get another parent, which may be no earlier
     // ancestor. So there might be more steps than there are processes.
-    std::iter::successors(Some(process), parent).skip(1).take(ANCESTORS_MAX).collect()
+    std::iter::successors(Some(process), parent).skip(1).take(ANCESTORS_MAX)
 }
 
 /// The maximum depth; processes are not nested deeper.
@@ -561,9 +562,9 @@ mod tests {
 
     #[test]
     fn ancestors_are_found_up_to_the_first_process() {
-        let own = ancestors(std::process::id() as i32);
+        let own: Vec<i32> = ancestors(std::process::id() as i32).collect();
         assert_eq!(own.first(), Some(&(std::os::unix::process::parent_id() as i32)));
-        assert!(own.len() <= ANCESTORS_MAX && ancestors(1).is_empty());
+        assert!(own.len() <= ANCESTORS_MAX && ancestors(1).next().is_none());
     }
 
     #[test]

@@ -140,7 +140,7 @@ pub(super) enum FailurePolicy {
 
 /// Returns the words after the name of the launcher.
 fn words(commands: &[SpawnCommand], failures: FailurePolicy) -> Result<Vec<OsString>> {
-    let mut words: Vec<OsString> = vec![SUBCOMMAND.into(), "--".into()];
+    let mut words: Vec<OsString> = vec![SUBCOMMAND.into()];
     words.extend(["--oversubscribe".into(), "--bind-to".into(), "none".into()]);
     if failures == FailurePolicy::GoOn {
         words.push("--keep-going".into());

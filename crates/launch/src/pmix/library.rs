@@ -71,7 +71,7 @@ fn candidates() -> Vec<PathBuf> {
 fn of_ancestors() -> Option<PathBuf> {
     let is_trusted = |owner: u32| owner == 0 || owner == sys::process::user();
     let ancestors = sys::process::ancestors(std::process::id() as i32);
-    for process in ancestors.into_iter().take(ANCESTORS_MAX) {
+    for process in ancestors.take(ANCESTORS_MAX) {
         // The library that another user's process has loaded was chosen by that user, who may not
         // be trusted.
         if !foreign::owner_of(process as u32).is_ok_and(is_trusted) {

@@ -62,9 +62,9 @@ impl SpawnedOrigin {
             let what = "the process that spawns this job is not at the standard input";
             LaunchError::new(format!("{what}: {cause}"))
         })?;
-        let ancestors = process::ancestors(std::process::id() as i32);
+        let mut ancestors = process::ancestors(std::process::id() as i32);
         let is_supervisor = |one: &i32| process::name(*one).as_deref() == Some(SUPERVISOR);
-        let supervisor = ancestors.into_iter().find(is_supervisor);
+        let supervisor = ancestors.find(is_supervisor);
         supervisor.into_iter().for_each(follow);
         // If there is no connection, the job ends with that of the spawning process.
         let above = supervisor.and_then(|one| LauncherAbove::connect(one as u32).ok());
