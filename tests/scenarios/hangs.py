@@ -145,6 +145,10 @@ def a_job_is_asked_in_all_ways(runner):
 def ask_in_all_ways(runner, launcher, other):
     time.sleep(HANG_SECONDS)
     output, seconds = ask(runner, launcher)
+    # On a busy machine a report may come before all callers have been looked up.
+    deadline = time.monotonic() + 60
+    while output.count("called by receive") < 2 and time.monotonic() < deadline:
+        output, seconds = ask(runner, launcher)
     lines = output.splitlines()
     assert seconds < ANSWER_SECONDS, f"the answer took {seconds:.1f} s"
     assert re.search(r"^ +0 .* MPI_Recv +tag 1 from rank 1 on MPI_COMM_WORLD, 4 bytes; called by receive",
