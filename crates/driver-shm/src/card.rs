@@ -29,6 +29,15 @@ pub struct SegmentCard {
     pub access: DescriptorAccess,
 }
 
+/// What a process keeps of the card of a peer whose segment it has opened.
+#[derive(Debug)]
+pub(crate) struct SegmentOwner {
+    pub pid: i32,
+    pub nonce: [u8; 16],
+    /// The name of its socket; empty: it has none.
+    socket: Box<str>,
+}
+
 /// How peers can get the descriptors of a process. An empty text means that this way is closed to
 /// all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -56,9 +65,13 @@ pub(crate) fn name_node(node: &str) {
 /// Returns the name of this machine and of this process's PID namespace. Processes can open each
 /// other's segments only if these names are equal.
 fn host() -> String {
+    static MACHINE: OnceLock<String> = OnceLock::new();
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
+    let machine = MACHINE.get_or_init(|| {
+        format!("{}.{}", read("/proc/sys/kernel/random/boot_id"), namespace("pid"))
+    });
     let node = NODE.get().map(|node| format!(".{node}")).unwrap_or_default();
-    format!("{}.{}{node}", read("/proc/sys/kernel/random/boot_id"), namespace("pid"))
+    format!("{machine}{node}")
 }
 
 /// Returns the number of a namespace of this process; empty if the system does not show it.
@@ -196,7 +209,24 @@ impl SegmentCard {
     /// Opens the memory file through /proc.
     pub(crate) fn open_memory_in_proc(&self) -> io::Result<File> {
         // A memory file has no name in any folder.
-        self.open_in_proc(self.descriptor, |metadata| metadata.is_file() && metadata.nlink() == 0)
+        let is_expected = |metadata: &Metadata| metadata.is_file() && metadata.nlink() == 0;
+        open_in_proc(self.pid, self.descriptor, is_expected)
+    }
+
+    /// Requests from the process what it passes together with this memory.
+    pub(crate) fn request(&self) -> io::Result<Vec<OwnedFd>> {
+        request(self.pid, &self.access.socket, &self.nonce)
+    }
+
+    /// Returns the path under which peers find the file.
+    pub(crate) fn path(&self) -> String {
+        format!("/proc/{}/fd/{}", self.pid, self.descriptor)
+    }
+}
+
+impl SegmentOwner {
+    pub(crate) fn of(card: &SegmentCard) -> Self {
+        Self { pid: card.pid, nonce: card.nonce, socket: card.access.socket.as_str().into() }
     }
 
     /// Opens one of the process's descriptors through /proc, if it is of the expected kind.
@@ -205,22 +235,30 @@ impl SegmentCard {
         descriptor: i32,
         is_expected: impl Fn(&Metadata) -> bool,
     ) -> io::Result<File> {
-        let path = format!("/proc/{}/fd/{descriptor}", self.pid);
-        sys::files::open_as_expected(Path::new(&path), is_expected)
+        open_in_proc(self.pid, descriptor, is_expected)
     }
 
-    /// Requests from the process what it passes together with this memory.
+    /// Requests from the process what it passes together with its segment.
     pub(crate) fn request(&self) -> io::Result<Vec<OwnedFd>> {
-        if self.access.socket.is_empty() {
-            return Err(io::Error::other("it has no such socket"));
-        }
-        passing::request(self.pid, &self.access.socket, &self.nonce)
+        request(self.pid, &self.socket, &self.nonce)
     }
+}
 
-    /// Returns the path under which peers find the file.
-    pub(crate) fn path(&self) -> String {
-        format!("/proc/{}/fd/{}", self.pid, self.descriptor)
+fn open_in_proc(
+    process: i32,
+    descriptor: i32,
+    is_expected: impl Fn(&Metadata) -> bool,
+) -> io::Result<File> {
+    let path = format!("/proc/{process}/fd/{descriptor}");
+    sys::files::open_as_expected(Path::new(&path), is_expected)
+}
+
+/// Requests from a process what it passes together with the memory of this nonce.
+fn request(process: i32, socket: &str, nonce: &[u8; 16]) -> io::Result<Vec<OwnedFd>> {
+    if socket.is_empty() {
+        return Err(io::Error::other("it has no such socket"));
     }
+    passing::request(process, socket, nonce)
 }
 
 impl fmt::Display for SegmentCard {

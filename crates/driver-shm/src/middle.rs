@@ -48,14 +48,21 @@ impl MiddleChoice {
 #[derive(Debug, Default)]
 pub(crate) struct MiddleStatistics {
     choice: MiddleChoice,
+    /// Without measurements, longer messages than this are left to the receiver.
+    copied_twice_bytes_max: usize,
+    /// Made for the first message of middle length: most peers get none, and it is larger than all
+    /// else that is kept for a peer.
+    measured: Option<Box<MiddleMeasurements>>,
+}
+
+#[derive(Debug, Default)]
+struct MiddleMeasurements {
     classes: [WayCosts<{ MiddleWay::ALL.len() }>; CLASSES],
     /// Whether the receiver copies announced messages faster than the pool does, as predicted once
     /// for each class.
     receiver_beats_pool: [OnceCell<Option<bool>>; CLASSES],
     underway: Option<MeasuredMessage>,
     messages: u32,
-    /// Without measurements, longer messages than this are left to the receiver.
-    copied_twice_bytes_max: usize,
 }
 
 /// Which ways can be used now, in the order of [`MiddleWay::ALL`].
@@ -116,7 +123,9 @@ impl MiddleStatistics {
         (usable, is_answer): (Usable, bool),
         is_alone: impl FnOnce() -> bool,
     ) -> Option<MiddleWay> {
-        self.underway = None;
+        if let Some(measured) = &mut self.measured {
+            measured.underway = None;
+        }
         if let Some(given) = self.choice.given {
             let is_usable = |way: &MiddleWay| usable[*way as usize];
             return [given].into_iter().chain(MiddleWay::ALL).find(is_usable);
@@ -134,13 +143,14 @@ impl MiddleStatistics {
         if usable.iter().filter(|way| **way).count() == 1 {
             return Some(way);
         }
-        self.messages = self.messages.wrapping_add(1);
+        let measured = self.measured();
+        measured.messages = measured.messages.wrapping_add(1);
         if way == MiddleWay::ByReceiver
             || is_warm_trial
-            || self.messages.is_multiple_of(FRAGMENTED_PER_TIMED)
+            || measured.messages.is_multiple_of(FRAGMENTED_PER_TIMED)
         {
             let (is_alone, since) = (is_alone(), Instant::now());
-            self.underway = Some(MeasuredMessage { way, length, since, is_alone, token: None });
+            measured.underway = Some(MeasuredMessage { way, length, since, is_alone, token: None });
         }
         Some(way)
     }
@@ -156,7 +166,8 @@ impl MiddleStatistics {
         if !is_middle(length) {
             return None;
         }
-        let is_left = match (&mut self.underway, self.choice.given) {
+        let given = self.choice.given;
+        let is_left = match (self.underway(), given) {
             (_, Some(given)) => given == MiddleWay::ByReceiver,
             (Some(underway), None) if underway.token.is_none() && underway.length == length => {
                 underway.token = Some(token);
@@ -176,14 +187,14 @@ impl MiddleStatistics {
                 && underway.length == length
                 && underway.way == MiddleWay::ByReceiver
         };
-        let underway = self.underway.as_mut().filter(is_this);
+        let underway = self.underway().filter(is_this);
         underway.is_some_and(|underway| underway.token.replace(token).is_none())
     }
 
     /// Whether the message that begins is being timed.
     #[inline]
     pub(crate) fn is_timing(&self) -> bool {
-        self.underway.is_some()
+        self.measured.as_ref().is_some_and(|measured| measured.underway.is_some())
     }
 
     /// Chooses the way of a message for which the sender does not wait.
@@ -209,9 +220,10 @@ impl MiddleStatistics {
     /// Whether a message for which the sender does not wait, and which goes in no fragments, is
     /// better copied by the receiver.
     fn is_left_later(&mut self, length: usize) -> bool {
+        let measured = self.measured.get_or_insert_default();
         let memory = self.choice.memory.as_deref();
         let predict = || expected::receiver_beats_pool(memory?, length);
-        let predicted = *self.receiver_beats_pool[class_of(length)].get_or_init(predict);
+        let predicted = *measured.receiver_beats_pool[class_of(length)].get_or_init(predict);
         predicted
             .unwrap_or_else(|| self.way_later(length, WITHOUT_CELL) == Some(MiddleWay::ByReceiver))
     }
@@ -220,10 +232,24 @@ impl MiddleStatistics {
         self.class(length).fastest_known(usable).map(|way| MiddleWay::ALL[way])
     }
 
+    /// Returns the measurements, which are made when they are first needed.
+    #[inline]
+    fn measured(&mut self) -> &mut MiddleMeasurements {
+        self.measured.get_or_insert_default()
+    }
+
+    fn take_underway(&mut self) -> Option<MeasuredMessage> {
+        self.measured.as_mut()?.underway.take()
+    }
+
+    fn underway(&mut self) -> Option<&mut MeasuredMessage> {
+        self.measured.as_mut()?.underway.as_mut()
+    }
+
     /// Returns the costs of messages of about that length.
     #[inline]
     fn class(&mut self, length: usize) -> &mut WayCosts<{ MiddleWay::ALL.len() }> {
-        let class = &mut self.classes[class_of(length)];
+        let class = &mut self.measured.get_or_insert_default().classes[class_of(length)];
         let memory = self.choice.memory.as_deref();
         class.expect(|| expected::middle_costs(memory?, length));
         class
@@ -231,7 +257,9 @@ impl MiddleStatistics {
 
     /// The send `token` has completed.
     pub(crate) fn note_sent(&mut self, token: u64) {
-        if let Some(underway) = self.underway.take_if(|underway| underway.token == Some(token)) {
+        let Some(measured) = &mut self.measured else { return };
+        if let Some(underway) = measured.underway.take_if(|underway| underway.token == Some(token))
+        {
             self.learn(&underway, underway.since.elapsed(), 1.0);
         }
     }
@@ -239,7 +267,7 @@ impl MiddleStatistics {
     /// All of a message is written, to the lane or to a cell. `consumed` returns which share of it
     /// the receiver has consumed, or none if it has not begun.
     pub(crate) fn end_fragments(&mut self, mut consumed: impl FnMut() -> Option<f64>) {
-        let Some(underway) = self.underway.take() else { return };
+        let Some(underway) = self.take_underway() else { return };
         let written = underway.since.elapsed();
         let mut has_begun = false;
         let longest = consuming_time_max(underway.length);
@@ -265,7 +293,7 @@ impl MiddleStatistics {
     pub(crate) fn that_leaves_to_receiver(length: usize) -> Self {
         let mut statistics = Self::default();
         for (way, cost) in [(MiddleWay::InFragments, 2), (MiddleWay::ByReceiver, 1)] {
-            statistics.classes[class_of(length)].learn(way as usize, cost);
+            statistics.measured().classes[class_of(length)].learn(way as usize, cost);
         }
         statistics
     }
@@ -273,14 +301,15 @@ impl MiddleStatistics {
     /// Records that the last message has taken `time`, if it is timed.
     #[cfg(test)]
     pub(crate) fn end_after(&mut self, time: Duration) {
-        if let Some(underway) = self.underway.take() {
+        if let Some(underway) = self.take_underway() {
             self.learn(&underway, time, 1.0);
         }
     }
 
     fn learn(&mut self, message: &MeasuredMessage, time: Duration, share: f64) {
         let cost = time.as_nanos() as f64 * 1000.0 / (message.length as f64 * share);
-        self.classes[class_of(message.length)].learn(message.way as usize, cost as u64);
+        let class = &mut self.measured().classes[class_of(message.length)];
+        class.learn(message.way as usize, cost as u64);
     }
 }
 
@@ -346,26 +375,29 @@ mod tests {
     #[test]
     fn fragments_whose_receiver_does_not_come_cost_what_writing_them_takes() {
         let mut statistics = MiddleStatistics::default();
-        while statistics.underway.is_none() {
+        while !statistics.is_timing() {
             statistics.begin(64 << 10, When::Now, (WITHOUT_CELL, false), || true);
         }
         let begin = Instant::now();
         statistics.end_fragments(|| None);
         assert!(begin.elapsed() > RECEIVER_TIME);
-        assert_eq!(statistics.classes[2].fastest(), MiddleWay::InFragments as usize);
+        assert_eq!(
+            statistics.measured.as_ref().unwrap().classes[2].fastest(),
+            MiddleWay::InFragments as usize
+        );
     }
 
     /// Returns statistics whose last message, of 64 KiB in fragments, is being timed.
     fn timing() -> MiddleStatistics {
         let mut statistics = MiddleStatistics::default();
-        while statistics.underway.is_none() {
+        while !statistics.is_timing() {
             statistics.begin(64 << 10, When::Now, (WITHOUT_CELL, false), || true);
         }
         statistics
     }
 
     fn cost_of_fragments(statistics: &MiddleStatistics) -> Option<u64> {
-        statistics.classes[2].measured(MiddleWay::InFragments as usize)
+        statistics.measured.as_ref().unwrap().classes[2].measured(MiddleWay::InFragments as usize)
     }
 
     #[test]
@@ -403,9 +435,9 @@ mod tests {
         while begin() == Some(MiddleWay::InFragments) {}
         assert!(statistics.leave_to_receiver(64 << 10, 5, When::Now).is_some());
         statistics.note_sent(4);
-        assert!(statistics.underway.is_some());
+        assert!(statistics.is_timing());
         statistics.note_sent(5);
-        assert!(statistics.underway.is_none());
+        assert!(!statistics.is_timing());
     }
 
     #[test]
@@ -508,7 +540,7 @@ mod tests {
     #[test]
     fn a_process_that_sends_one_message_after_the_other_does_not_wait() {
         let mut statistics = MiddleStatistics::default();
-        while statistics.underway.is_none() {
+        while !statistics.is_timing() {
             statistics.begin(64 << 10, When::Now, (WITHOUT_CELL, false), || false);
         }
         statistics.end_fragments(|| panic!("it is not looked how far the receiver is"));

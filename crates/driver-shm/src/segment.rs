@@ -1,5 +1,9 @@
-//! The shared segment of a process: header with offers, ring and its senders, lanes, table of
-//! regions, and pool.
+//! The shared segment of a process. Its front has the header with offers, the ring, and the table of
+//! senders; its back has the lanes, the table of regions, the pool, and the cells.
+//!
+//! Each process maps the front and the back of each peer separately. All peers use the front, and it
+//! is packed next to those of others, so that several share a page of page tables. Of the back,
+//! few peers use anything, and what is not used costs addresses only.
 
 pub(crate) mod own;
 pub(crate) mod peer;
@@ -26,7 +30,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sys::mapping::Mapping;
 use sys::{futex, membarrier};
 
-use crate::card::SegmentCard;
+use crate::card::{SegmentCard, SegmentOwner};
 use crate::passing;
 use crate::protocol::PIECE_BYTES;
 use crate::regions::{REGIONS_MAX, RegionEntry};
@@ -47,12 +51,12 @@ pub(crate) fn offer_place(flow: u32) -> usize {
 }
 
 const MAGIC: u64 = u64::from_le_bytes(*b"Combray\x08");
-/// The ring and the calls follow the header closely: what few messages touch needs one page of page
-/// tables in most processes, which is 4 KiB for each peer.
 const RING_OFFSET: usize = 4096;
 const CALLS_OFFSET: usize = (RING_OFFSET + ring::memory_bytes(LINES)).next_multiple_of(64);
 const SENDERS_OFFSET: usize = CALLS_OFFSET + size_of::<Calls>();
-const LANES_OFFSET: usize = (SENDERS_OFFSET + size_of::<Senders>()).next_multiple_of(4096);
+/// The length of the front, on which the cost of a peer depends.
+const FRONT_BYTES: usize = (SENDERS_OFFSET + size_of::<Senders>()).next_multiple_of(4096);
+const LANES_OFFSET: usize = FRONT_BYTES;
 /// Each lane begins on a page of its own, so that unused lanes take no memory.
 const LANE_BYTES: usize = ring::memory_bytes(LANE_LINES).next_multiple_of(4096);
 const REGIONS_OFFSET: usize = LANES_OFFSET + LANES * LANE_BYTES;
@@ -107,6 +111,8 @@ const ON_WORD: u32 = 1;
 /// The owner sleeps on its pipe and on other descriptors.
 const ON_PIPE: u32 = 2;
 
+/// Eight fronts share a page of page tables.
+const _: () = assert!(8 * FRONT_BYTES <= 2 << 20);
 const _: () = assert!(size_of::<SegmentHeader>() <= RING_OFFSET);
 const _: () = assert!(RING_OFFSET.is_multiple_of(4096));
 const _: () = assert!(std::mem::offset_of!(SegmentHeader, bell) == 128);
@@ -119,8 +125,10 @@ fn words_of(nonce: &[u8; 16]) -> [u64; 2] {
 
 /// A mapped segment, of this process or of a peer.
 pub(crate) struct MappedSegment {
-    mapping: Mapping,
-    card: SegmentCard,
+    front: Mapping,
+    /// The bytes from [`FRONT_BYTES`] on.
+    back: Mapping,
+    owner: SegmentOwner,
     /// The owner's pipe, opened when it is first needed; none if it cannot be opened.
     pipe: OnceLock<Option<WakingPipe>>,
 }
@@ -141,25 +149,50 @@ impl WakingPipe {
 }
 
 impl MappedSegment {
-    fn new(mapping: Mapping, card: SegmentCard) -> Self {
-        Self { mapping, card, pipe: OnceLock::new() }
+    /// Maps the segment in `file`, which has [`SEGMENT_BYTES`].
+    fn map(file: &File, card: &SegmentCard) -> io::Result<Self> {
+        let front = Mapping::packed(file, FRONT_BYTES)?;
+        let back = Mapping::of_range(file, FRONT_BYTES..SEGMENT_BYTES)?;
+        Ok(Self { front, back, owner: SegmentOwner::of(card), pipe: OnceLock::new() })
+    }
+
+    /// Returns a pointer into the front.
+    ///
+    /// # Panics
+    /// If the offset lies elsewhere.
+    #[inline(always)]
+    fn in_front(&self, offset: usize) -> NonNull<u8> {
+        assert!(offset < FRONT_BYTES);
+        // SAFETY: the offset lies in the front, which is mapped.
+        unsafe { self.front.base().add(offset) }
+    }
+
+    /// Returns a pointer into the back.
+    ///
+    /// # Panics
+    /// If the offset lies elsewhere.
+    #[inline(always)]
+    fn in_back(&self, offset: usize) -> NonNull<u8> {
+        assert!((FRONT_BYTES..SEGMENT_BYTES).contains(&offset));
+        // SAFETY: the offset lies in the back, which is mapped.
+        unsafe { self.back.base().add(offset - FRONT_BYTES) }
     }
 
     fn header(&self) -> &SegmentHeader {
-        // SAFETY: the mapping begins with a header, which consists of atomic words, and of bytes
+        // SAFETY: the front begins with a header, which consists of atomic words, and of bytes
         // between them that are never read.
-        unsafe { self.mapping.base().cast().as_ref() }
+        unsafe { self.in_front(0).cast().as_ref() }
     }
 
     /// Whether the owner of this segment chooses for both, and not the owner of the other one.
     fn leads(&self, other: &Self) -> bool {
-        self.card.nonce < other.card.nonce
+        self.owner.nonce < other.owner.nonce
     }
 
     /// Measures how long a call that reads the owner's memory takes; none if the system forbids it.
     pub(crate) fn probe(&self) -> Option<Duration> {
         let address = self.header().probe_address.load(Ordering::Relaxed);
-        probe(self.card.pid, address, &self.card.nonce)
+        probe(self.owner.pid, address, &self.owner.nonce)
     }
 
     /// Returns an entry of the owner's table of regions.
@@ -177,7 +210,7 @@ impl MappedSegment {
         // - The table lies inside the mapping, behind the header, and is aligned.
         // - Entries consist of atomic words, for which every pattern is valid.
         (slot < REGIONS_MAX).then(|| unsafe {
-            self.mapping.base().add(REGIONS_OFFSET).cast::<RegionEntry>().add(slot).as_ref()
+            self.in_back(REGIONS_OFFSET).cast::<RegionEntry>().add(slot).as_ref()
         })
     }
 
@@ -190,13 +223,13 @@ impl MappedSegment {
     #[inline]
     pub(crate) fn calls(&self) -> &Calls {
         // SAFETY: the calls lie inside the mapping, are aligned, and consist of atomic words.
-        unsafe { self.mapping.base().add(CALLS_OFFSET).cast().as_ref() }
+        unsafe { self.in_front(CALLS_OFFSET).cast().as_ref() }
     }
 
     /// Returns the table of the senders to the owner's ring.
     pub(crate) fn senders(&self) -> &Senders {
         // SAFETY: the table lies inside the mapping, is aligned, and consists of atomic words.
-        unsafe { self.mapping.base().add(SENDERS_OFFSET).cast().as_ref() }
+        unsafe { self.in_front(SENDERS_OFFSET).cast().as_ref() }
     }
 
     /// Lets the owner write the first `length` bytes of a piece of its pool that no peer is
@@ -302,7 +335,7 @@ impl MappedSegment {
         assert!(number < LANES, "cell {number}");
         // SAFETY: the words lie inside the mapping, at the beginning of the cell, are aligned, and
         // are only accessed as atomics.
-        unsafe { self.mapping.base().add(CELLS_OFFSET + number * CELL_STRIDE).cast().as_ref() }
+        unsafe { self.in_back(CELLS_OFFSET + number * CELL_STRIDE).cast().as_ref() }
     }
 
     #[inline]
@@ -311,26 +344,24 @@ impl MappedSegment {
         // SAFETY: the cells lie inside the mapping, and the bytes were just checked to be some of
         // one of them.
         (number < LANES && end <= CELL_BYTES).then(|| unsafe {
-            let cell = self.mapping.base().add(CELLS_OFFSET + number * CELL_STRIDE);
+            let cell = self.in_back(CELLS_OFFSET + number * CELL_STRIDE);
             cell.add(size_of::<CellWords>() + offset)
         })
     }
 
     /// Populates the pages of the pool before its first use.
     pub(crate) fn populate_pool(&self) {
-        self.mapping.populate(POOL_OFFSET, PIECES * PIECE_BYTES);
+        self.back.populate(POOL_OFFSET - FRONT_BYTES, PIECES * PIECE_BYTES);
     }
 
     #[inline]
     fn piece(&self, place: usize, length: usize) -> NonNull<u8> {
         assert!(place < PIECES && length <= PIECE_BYTES, "{length} bytes of piece {place}");
-        // SAFETY: the pool lies inside the mapping, and the piece was just checked to be one of it.
-        unsafe { self.mapping.base().add(POOL_OFFSET + place * PIECE_BYTES) }
+        self.in_back(POOL_OFFSET + place * PIECE_BYTES)
     }
 
     pub(crate) fn ring_memory(&self) -> NonNull<u8> {
-        // SAFETY: the offset lies inside the mapping.
-        unsafe { self.mapping.base().add(RING_OFFSET) }
+        self.in_front(RING_OFFSET)
     }
 
     /// How many lines of the ring the owner has given back.
@@ -341,8 +372,7 @@ impl MappedSegment {
 
     fn lane_memory(&self, number: usize) -> NonNull<u8> {
         assert!(number < LANES);
-        // SAFETY: the offset lies inside the mapping.
-        unsafe { self.mapping.base().add(LANES_OFFSET + number * LANE_BYTES) }
+        self.in_back(LANES_OFFSET + number * LANE_BYTES)
     }
 
     /// Claims a free lane for a sender, until the owner forgets the sender. None if all lanes are
@@ -377,10 +407,10 @@ impl MappedSegment {
         let open = || {
             let pipe = self.header().pipe.load(Ordering::Relaxed);
             // The pipe is opened for reading, too, so that writing never raises SIGPIPE.
-            match self.card.open_in_proc(pipe, |metadata| metadata.file_type().is_fifo()) {
+            match self.owner.open_in_proc(pipe, |metadata| metadata.file_type().is_fifo()) {
                 Ok(writer) => Some(WakingPipe { writer, _reader: None }),
                 Err(_) => {
-                    let mut passed = self.card.request().ok()?;
+                    let mut passed = self.owner.request().ok()?;
                     WakingPipe::passed(passed.split_off(1))
                 }
             }
@@ -496,6 +526,6 @@ impl Wake for PeerBell {
 
 impl fmt::Debug for PeerBell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Bell(of process {})", self.segment.card.pid)
+        write!(f, "Bell(of process {})", self.segment.owner.pid)
     }
 }

@@ -3,8 +3,9 @@
 use base::{FragmentLengths, Fragmentation, limits};
 use queues::ring::{HEADER_BYTES, LINE_BYTES};
 
-/// The number of lines of the ring.
-pub(crate) const LINES: usize = 8192;
+/// The number of lines of the ring, 128 KiB. A peer that sends much has a lane, unless there are more
+/// of these than lanes.
+pub(crate) const LINES: usize = 2048;
 
 /// The number of lines of a lane.
 pub(crate) const LANE_LINES: usize = 4096;

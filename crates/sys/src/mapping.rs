@@ -1,8 +1,11 @@
 //! Shared memory: anonymous files (memfd) and their mappings.
 
+mod packs;
+
 use std::ffi::CStr;
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::ptr::{self, NonNull};
 
@@ -69,6 +72,8 @@ pub fn is_sealed_against_shrinking(file: &File) -> bool {
 pub struct Mapping {
     base: NonNull<u8>,
     length: usize,
+    /// Whether it lies in a place of a pack.
+    is_packed: bool,
 }
 
 // SAFETY: a mapping is a range of addresses valid in every thread; the code that reads and writes
@@ -80,23 +85,28 @@ unsafe impl Sync for Mapping {}
 impl Mapping {
     /// Maps the first `length` bytes of `file`.
     pub fn new(file: &File, length: usize) -> io::Result<Self> {
+        Self::of_range(file, 0..length)
+    }
+
+    /// Maps a range of the bytes of `file`, which begins on a page.
+    pub fn of_range(file: &File, range: Range<usize>) -> io::Result<Self> {
         // SAFETY: requests fresh addresses; no existing mapping is affected.
-        let base = unsafe {
-            libc::mmap(
-                ptr::null_mut(),
-                length,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED,
-                file.as_raw_fd(),
-                0,
-            )
+        let base = unsafe { map(ptr::null_mut(), file, &range, 0) }?;
+        Ok(Self { base, length: range.len(), is_packed: false })
+    }
+
+    /// Maps the first `length` bytes of `file`, next to other packed mappings of as many bytes.
+    /// Neighbours share pages of page tables, which have 4 KiB for 2 MiB of addresses each, so
+    /// that a small mapping of which some pages are used costs a fraction of such a page.
+    pub fn packed(file: &File, length: usize) -> io::Result<Self> {
+        let Some(place) = packs::claim(length)? else {
+            return Self::new(file, length);
         };
-        if base == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let base = NonNull::new(base.cast::<u8>());
-        let base = base.ok_or_else(|| io::Error::other("mmap returned address zero"))?;
-        Ok(Self { base, length })
+        // SAFETY: the place is a reserved range of addresses that nothing else uses while it is
+        // claimed.
+        let mapped = unsafe { map(place.as_ptr().cast(), file, &(0..length), libc::MAP_FIXED) };
+        let base = mapped.inspect_err(|_| packs::release(place, length))?;
+        Ok(Self { base, length, is_packed: true })
     }
 
     /// Returns the first address.
@@ -129,11 +139,42 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the range was mapped by `new` and no code may use it after the mapping's end.
-        unsafe {
-            libc::munmap(self.base.as_ptr().cast(), self.length);
+        if self.is_packed {
+            packs::release(self.base, self.length);
+        } else {
+            // SAFETY: the range was mapped by `of_range` and no code may use it after the
+            // mapping's end.
+            unsafe {
+                libc::munmap(self.base.as_ptr().cast(), self.length);
+            }
         }
     }
+}
+
+/// Maps a range of the bytes of `file` at `address`, or anywhere if that is null.
+///
+/// # Safety
+/// With `MAP_FIXED`, nothing else uses as many bytes from `address` on.
+unsafe fn map(
+    address: *mut libc::c_void,
+    file: &File,
+    range: &Range<usize>,
+    flags: libc::c_int,
+) -> io::Result<NonNull<u8>> {
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_SHARED | flags;
+    let offset = range.start as libc::off_t;
+    // SAFETY: the caller vouches for the addresses.
+    let base = unsafe { libc::mmap(address, range.len(), access, flags, file.as_raw_fd(), offset) };
+    mapped(base)
+}
+
+/// Converts the result of `mmap`.
+fn mapped(base: *mut libc::c_void) -> io::Result<NonNull<u8>> {
+    if base == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    NonNull::new(base.cast()).ok_or_else(|| io::Error::other("mmap returned address zero"))
 }
 
 #[cfg(test)]
@@ -151,6 +192,19 @@ mod tests {
         unsafe {
             one.base().as_ptr().add(100).write_volatile(7);
             assert_eq!(other.base().as_ptr().add(100).read_volatile(), 7);
+        }
+    }
+
+    #[test]
+    fn a_range_of_a_file_begins_at_its_offset() {
+        let file = create_memory_file(c"test", 3 * 4096).unwrap();
+        let whole = Mapping::new(&file, 3 * 4096).unwrap();
+        let end = Mapping::of_range(&file, 4096..3 * 4096).unwrap();
+        assert_eq!(end.len(), 2 * 4096);
+        // SAFETY: both addresses are inside mappings that only this test uses.
+        unsafe {
+            whole.base().as_ptr().add(4096 + 5).write_volatile(9);
+            assert_eq!(end.base().as_ptr().add(5).read_volatile(), 9);
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use queues::bell;
 use queues::ring::Consumer;
-use sys::mapping::{Mapping, create_memory_file};
+use sys::mapping::create_memory_file;
 use sys::membarrier;
 
 use super::{
@@ -48,7 +48,6 @@ impl OwnSegment {
     /// Creates the segment of this process.
     pub(crate) fn create() -> io::Result<Self> {
         let file = create_memory_file(c"combray", SEGMENT_BYTES)?;
-        let mapping = Mapping::new(&file, SEGMENT_BYTES)?;
         let mut nonce = [0; 16];
         sys::random::fill(&mut nonce)?;
         let probe = Box::new(nonce);
@@ -67,12 +66,11 @@ impl OwnSegment {
             lanes: Default::default(),
             offers: Default::default(),
         };
+        let card = SegmentCard::own(file.as_raw_fd(), nonce);
+        let segment = Arc::new(MappedSegment::map(&file, &card)?);
         // SAFETY: the mapping is new and not shared with any other thread or process. It is longer
         // than the header and aligned to a page.
-        unsafe { mapping.base().cast::<SegmentHeader>().write(header) };
-        let descriptor = file.as_raw_fd();
-        let card = SegmentCard::own(descriptor, nonce);
-        let segment = Arc::new(MappedSegment::new(mapping, card.clone()));
+        unsafe { segment.in_front(0).cast::<SegmentHeader>().write(header) };
         // A peer that holds the reading end, too, gets no SIGPIPE after this process has ended.
         let passed = vec![file.into(), writer.into(), reader.try_clone()?.into()];
         let passed = KeptDescriptors::new(nonce, passed);

@@ -12,7 +12,7 @@ use driver::{DriverError, MiddleWay, RegionAccess, RegionError, When};
 use memory::{Buffer, SharedBytesMut, StoreChoice, Stores};
 use queues::lane::{self, REFERENCE_BYTES};
 use queues::ring::{RingProducer, SenderSlot, UNPUBLISHED_MAX};
-use sys::mapping::{Mapping, is_sealed_against_shrinking};
+use sys::mapping::is_sealed_against_shrinking;
 
 use super::{MAGIC, MappedSegment, PeerBell, SEGMENT_BYTES, WakingPipe, words_of};
 use crate::card::SegmentCard;
@@ -35,13 +35,13 @@ pub(crate) struct PeerSegment {
     /// The index of the ring's producer in the owner's table of senders; none if it is full.
     place: Option<usize>,
     /// The slot of the ring's producer in the latter case.
-    _unlisted: Box<SenderSlot>,
+    _unlisted: Option<Box<SenderSlot>>,
     /// How many packets went through the ring, counted until it is time to claim a lane.
     packets: u32,
     /// The length of the packet for which there was no room, until one is pushed.
     refused: Option<usize>,
     /// The own lane: in `claimed` until the owner has been notified of it, then in `lane`.
-    claimed: Option<lane::LaneProducer>,
+    claimed: Option<Box<lane::LaneProducer>>,
     lane: Option<lane::LaneProducer>,
     /// The segment of this process, in which the peer's cell lies.
     own: Arc<MappedSegment>,
@@ -212,16 +212,17 @@ impl PeerSegment {
                 // SAFETY:
                 // - The lane's memory lies inside the mapping, which lives in the same value.
                 // - No sender had it before, and this sender has it permanently.
-                unsafe {
+                let lane = unsafe {
                     let memory = self.bell.segment.lane_memory(number);
                     lane::LaneProducer::new(memory, LANE_LINES, self.sender)
-                }
+                };
+                Box::new(lane)
             });
         }
         if self.claimed.is_none() {
             self.packets += 1;
         } else if self.ring.push(0, |_| {}) {
-            self.lane = self.claimed.take();
+            self.lane = self.claimed.take().map(|claimed| *claimed);
         }
     }
 
@@ -242,9 +243,9 @@ impl PeerSegment {
         if length != SEGMENT_BYTES as u64 || !is_sealed_against_shrinking(&file) {
             return Err(foreign());
         }
-        let mapping = Mapping::new(&file, SEGMENT_BYTES)
+        let segment = MappedSegment::map(&file, card)
             .map_err(|cause| error(format!("its shared segment cannot be mapped: {cause}")))?;
-        let segment = Arc::new(MappedSegment::new(mapping, card.clone()));
+        let segment = Arc::new(segment);
         if let Some(pipe) = WakingPipe::passed(beside) {
             segment.pipe.get_or_init(|| Some(pipe));
         }
@@ -259,9 +260,10 @@ impl PeerSegment {
         header.visited.store(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         let fence_required = header.fence_required.load(Ordering::Relaxed) != 0;
-        let unlisted = Box::<SenderSlot>::default();
-        let place = segment.senders().claim(own.card.pid, || segment.ring_passed());
-        let slot = place.map_or(&*unlisted, |place| segment.senders().slot(place));
+        let place = segment.senders().claim(own.owner.pid, || segment.ring_passed());
+        let listed = place.map(|place| segment.senders().slot(place));
+        let unlisted = listed.is_none().then(Box::<SenderSlot>::default);
+        let slot = listed.or(unlisted.as_deref()).expect("there is one of the two");
         // The owner could not wait for a writer that is not in its table.
         let call = place.filter(|_| reach).and_then(|_| segment.probe());
         let middle = MiddleStatistics::new(middle.clone(), call.unwrap_or_default());

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use queues::ring::{Consumer, SenderSlot};
+use queues::ring::{Consumer, LINE_BYTES, SenderSlot};
 use sys::process;
 
 /// How many senders a ring can have at a time so that the end of each is survived.
@@ -19,7 +19,8 @@ pub(crate) struct Senders {
     /// 1 if there was a sender without a slot. Then lines that are missing may be its, and none are
     /// skipped.
     overflowed: AtomicU32,
-    slots: [SenderSlot; SENDERS],
+    /// Slot `n` is at `n / LINES` of line `n % LINES`: the first senders share no line.
+    lines: [SlotLine; LINES],
     /// The region of the owner that each sender is writing, as its slot plus one; 0: none.
     writing: [AtomicU32; SENDERS],
 }
@@ -27,20 +28,30 @@ pub(crate) struct Senders {
 /// How long a revocation waits for a writer before it checks whether its process has ended.
 const WRITER_MAX: Duration = Duration::from_millis(1);
 
+/// The slots of a cache line.
+#[derive(Debug)]
+#[repr(C, align(64))]
+struct SlotLine([SenderSlot; SLOTS_PER_LINE]);
+
+const SLOTS_PER_LINE: usize = LINE_BYTES / size_of::<SenderSlot>();
+
+const LINES: usize = SENDERS / SLOTS_PER_LINE;
+
 impl Senders {
     /// Claims a slot for a sender in the process `own`, and returns its index. If there is none,
     /// not even of an ended process, that is recorded. `head` returns how many lines the owner has
     /// surely passed.
     pub(crate) fn claim(&self, own: i32, head: impl FnOnce() -> u64) -> Option<usize> {
         let own = own.cast_unsigned();
-        let found = self.slots.iter().position(|slot| slot.process() == 0 && slot.claim(own));
+        let is_claimed = |slot: &SenderSlot| slot.process() == 0 && slot.claim(own);
+        let found = self.slots().position(is_claimed);
         let found = found.or_else(|| {
             let head = head();
             let is_freed = |slot: &SenderSlot| {
                 let owner = slot.process();
                 process::has_ended(owner as i32) && slot.free(owner, head)
             };
-            self.slots.iter().position(|slot| is_freed(slot) && slot.claim(own))
+            self.slots().position(|slot| is_freed(slot) && slot.claim(own))
         });
         match found {
             Some(place) => {
@@ -53,11 +64,6 @@ impl Senders {
             None => self.overflowed.store(1, Ordering::Release),
         }
         found
-    }
-
-    /// Returns the slot with this index.
-    pub(crate) fn slot(&self, place: usize) -> &SenderSlot {
-        &self.slots[place]
     }
 
     /// Called by the sender with this slot, before it looks for a region to write: the owner
@@ -75,7 +81,7 @@ impl Senders {
     /// that has found it before.
     pub(crate) fn await_writers(&self, region: usize) {
         let region = region as u32 + 1;
-        for (slot, writing) in self.used().iter().zip(&self.writing) {
+        for (slot, writing) in self.used().zip(&self.writing) {
             if writing.load(Ordering::SeqCst) == region {
                 await_writer(slot, writing, region);
             }
@@ -113,8 +119,17 @@ impl Senders {
         consumer.find_hole(self.used(), |process| process::has_ended(process as i32))
     }
 
-    fn used(&self) -> &[SenderSlot] {
-        &self.slots[..SENDERS.min(self.used.load(Ordering::Acquire) as usize)]
+    fn used(&self) -> impl Iterator<Item = &SenderSlot> + Clone {
+        self.slots().take(self.used.load(Ordering::Acquire) as usize)
+    }
+
+    fn slots(&self) -> impl Iterator<Item = &SenderSlot> + Clone {
+        (0..SENDERS).map(|number| self.slot(number))
+    }
+
+    /// Returns the slot with this index.
+    pub(crate) fn slot(&self, number: usize) -> &SenderSlot {
+        &self.lines[number % LINES].0[number / LINES]
     }
 }
 

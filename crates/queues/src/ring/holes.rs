@@ -22,9 +22,9 @@ use super::{Consumer, LAST_BITS, Tail};
 use crate::primitive::{AtomicU32, AtomicU64, Ordering};
 
 /// What one sender to a ring has begun, in memory that it shares with the consumer. All zero while
-/// it is free.
+/// it is free. Senders that push often should have slots in different cache lines.
 #[derive(Debug)]
-#[repr(C, align(64))]
+#[repr(C, align(16))]
 pub struct SenderSlot {
     /// The id of the sender's process; 0: the slot is free.
     process: AtomicU32,
@@ -103,9 +103,9 @@ impl Consumer {
     /// `slots` are the slots of all senders that have ever pushed, except for those that were given
     /// back or freed. `has_ended` is called for processes whose senders may have reserved the
     /// lines.
-    pub fn find_hole(
+    pub fn find_hole<'a>(
         &self,
-        slots: &[SenderSlot],
+        slots: impl Iterator<Item = &'a SenderSlot> + Clone,
         mut has_ended: impl FnMut(u32) -> bool,
     ) -> Option<u64> {
         let tail = self.tail();
@@ -113,7 +113,7 @@ impl Consumer {
             return None;
         }
         // The sender of these lines has stored its slot before it moved the tail.
-        let at_head = slots.iter().filter(|slot| position_of(slot) == Some(self.head));
+        let at_head = slots.clone().filter(|slot| position_of(slot) == Some(self.head));
         let mut candidates = 0;
         for slot in at_head {
             if !has_ended(slot.process()) {
@@ -141,23 +141,31 @@ impl Consumer {
 
     /// Finds the end of the reservation that begins at the head, going back from the tail. None if
     /// a sender is about to publish one of those in between, or has damaged it.
-    fn reservation_end(&self, mut tail: Tail, slots: &[SenderSlot]) -> Option<u64> {
+    fn reservation_end<'a>(
+        &self,
+        mut tail: Tail,
+        slots: impl Iterator<Item = &'a SenderSlot> + Clone,
+    ) -> Option<u64> {
         loop {
             let end = tail.position();
             let first = end.checked_sub(tail.last()).filter(|first| *first >= self.head)?;
             if first == self.head {
                 return (end > first).then_some(end);
             }
-            let before = self.last_before(first, slots).filter(|before| *before > 0)?;
+            let before = self.last_before(first, slots.clone()).filter(|before| *before > 0)?;
             tail = Tail(first << LAST_BITS | before);
         }
     }
 
     /// The length of the reservation before that which begins with the line `first`.
-    fn last_before(&self, first: u64, slots: &[SenderSlot]) -> Option<u64> {
+    fn last_before<'a>(
+        &self,
+        first: u64,
+        slots: impl Iterator<Item = &'a SenderSlot> + Clone,
+    ) -> Option<u64> {
         let in_header = || self.place.published(first).map(|header| header.before());
         let in_slot = || {
-            let attempts = slots.iter().filter_map(SenderSlot::attempt);
+            let attempts = slots.clone().filter_map(SenderSlot::attempt);
             attempts.filter(|tail| tail.position() == first).map(Tail::last).next()
         };
         // A sender publishes its header before it uses its slot again.

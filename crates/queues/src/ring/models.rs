@@ -45,7 +45,7 @@ impl SharedModel {
     fn skip(&self, consumer: &mut Consumer) -> bool {
         let has_ended =
             |process: u32| self.ended[process as usize - 1].load(Ordering::Acquire) != 0;
-        let hole = consumer.find_hole(&self.slots, has_ended);
+        let hole = consumer.find_hole(self.slots.iter(), has_ended);
         hole.inspect(|lines| consumer.skip_hole(*lines)).is_some()
     }
 }

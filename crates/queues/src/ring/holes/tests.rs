@@ -188,7 +188,8 @@ impl World {
     }
 
     fn skip(&mut self) -> Result<bool, TestCaseError> {
-        let hole = self.consumer.find_hole(&self.slots, |process| self.ended.contains(&process));
+        let hole =
+            self.consumer.find_hole(self.slots.iter(), |process| self.ended.contains(&process));
         prop_assert_eq!(hole, self.hole());
         let Some(lines) = hole else { return Ok(false) };
         self.reservations.remove(&self.consumer.head);
