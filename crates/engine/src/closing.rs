@@ -11,7 +11,7 @@ use wire::Record;
 
 use crate::engine::Engine;
 use crate::flow::{ContextSlot, OutFlow, PeerNames};
-use crate::gate::{Chunk, Gate, WaitingChunk};
+use crate::gate::{Chunk, WaitingChunk};
 
 /// How far the closing of a gate has got.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -77,7 +77,7 @@ impl Engine {
             self.listed_idle -= 1;
         }
         self.gates.unlist_if_idle(gate);
-        self.gates[gate] = Gate::unconnected();
+        self.gates.reset(gate);
         // Other message spaces with the process as a member are closed.
         for context in self.contexts.values_mut() {
             if let Some(flow) = context.in_flows.remove(&gate) {

@@ -727,9 +727,8 @@ impl Engine {
     #[inline]
     pub(crate) fn push_chunk(&mut self, gate: GateId, chunk: Chunk) {
         self.submitted += 1;
-        self.gates[gate].outbox.push_back(WaitingChunk::new(chunk));
+        self.gates.push(gate, chunk);
         self.counters.outbox.rise(1);
-        self.gates.list(gate);
     }
 
     pub(crate) fn push_control(&mut self, gate: GateId, record: wire::Record<'static>) {

@@ -2,11 +2,13 @@
 
 #[cfg(debug_assertions)]
 use std::cell::Cell;
+use std::collections::VecDeque;
+use std::mem;
 use std::ops::{Index, IndexMut};
 
 use base::{GateId, PeerTable};
 
-use crate::gate::Gate;
+use crate::gate::{Chunk, Gate, WaitingChunk};
 use crate::list::{Chain, Links, List};
 use crate::slab::NONE;
 
@@ -17,6 +19,10 @@ pub(crate) struct Gates {
     all: GatePlaces,
     with_work: List<WITH_WORK>,
     with_work_count: usize,
+    /// How many gates have memory for their outbox.
+    outboxes: usize,
+    /// Memory for outboxes of gates that have none.
+    spare_outboxes: Vec<VecDeque<WaitingChunk>>,
 }
 
 #[derive(Debug, Default)]
@@ -31,6 +37,14 @@ struct GatePlaces {
 const GATES_PER_PAGE: usize = 4;
 const _: () = assert!(GATES_PER_PAGE * size_of::<Gate>() <= 1 << 10, "a page of gates has 1 KiB");
 
+/// If more gates than this have memory for their outbox, an idle gate gives its memory away: the
+/// outbox of each of many peers is empty nearly always, and would take more than all else that is
+/// kept for the peer.
+const OUTBOXES_KEPT: usize = 8;
+
+/// The outboxes whose memory is used again have room for at most so many chunks.
+const SPARE_CHUNKS_MAX: usize = 64;
+
 /// The list of the gates with waiting work.
 const WITH_WORK: usize = 0;
 
@@ -42,7 +56,13 @@ impl Chain<WITH_WORK> for Gate {
 
 impl Gates {
     pub(crate) fn new() -> Self {
-        Self { all: GatePlaces::default(), with_work: List::EMPTY, with_work_count: 0 }
+        Self {
+            all: GatePlaces::default(),
+            with_work: List::EMPTY,
+            with_work_count: 0,
+            outboxes: 0,
+            spare_outboxes: Vec::new(),
+        }
     }
 
     /// Returns the gate with this number. If it does not exist yet, it is made, unconnected.
@@ -64,6 +84,43 @@ impl Gates {
         self.all.gates.iter().map(|(_, gate)| gate)
     }
 
+    /// Adds a chunk to the outbox of a gate, which has work now.
+    #[inline]
+    pub(crate) fn push(&mut self, gate: GateId, chunk: Chunk) {
+        if self[gate].outbox.capacity() == 0 {
+            self.give_outbox(gate);
+        }
+        self[gate].outbox.push_back(WaitingChunk::new(chunk));
+        self.list(gate);
+    }
+
+    #[cold]
+    fn give_outbox(&mut self, gate: GateId) {
+        self.outboxes += 1;
+        if let Some(memory) = self.spare_outboxes.pop() {
+            self[gate].outbox = memory;
+        }
+    }
+
+    /// Makes a gate as it was before it was connected.
+    pub(crate) fn reset(&mut self, gate: GateId) {
+        self[gate].outbox.clear();
+        self.take_outbox(gate);
+        self[gate] = Gate::unconnected();
+    }
+
+    /// Takes the memory of an idle gate's outbox, for the next gate that needs some.
+    #[cold]
+    fn take_outbox(&mut self, gate: GateId) {
+        let memory = mem::take(&mut self[gate].outbox);
+        if memory.capacity() > 0 {
+            self.outboxes -= 1;
+            if memory.capacity() <= SPARE_CHUNKS_MAX && self.spare_outboxes.len() < OUTBOXES_KEPT {
+                self.spare_outboxes.push(memory);
+            }
+        }
+    }
+
     /// Adds a gate to the list of gates with work.
     #[inline]
     pub(crate) fn list(&mut self, gate: GateId) {
@@ -82,6 +139,9 @@ impl Gates {
             state.is_listed = false;
             self.with_work_count -= 1;
             self.with_work.remove(&mut self.all, gate.0);
+            if self.outboxes > OUTBOXES_KEPT {
+                self.take_outbox(gate);
+            }
         }
     }
 
@@ -168,14 +228,12 @@ impl IndexMut<GateId> for Gates {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gate::{Chunk, WaitingChunk};
-
     /// Makes gates with one waiting chunk each.
     fn busy(count: u32) -> Gates {
         let mut gates = Gates::new();
         for gate in (0..count).map(GateId) {
-            gates.make(gate).outbox.push_back(WaitingChunk::new(Chunk::Eager(0)));
-            gates.list(gate);
+            gates.make(gate);
+            gates.push(gate, Chunk::Eager(0));
         }
         gates
     }
@@ -205,5 +263,31 @@ mod tests {
         gates.list(GateId(1));
         gates.list(GateId(1));
         assert_eq!(gates.with_work(), 3);
+    }
+
+    #[test]
+    fn idle_gates_share_the_memory_of_outboxes() {
+        let mut gates = busy(100);
+        let with_memory =
+            |gates: &Gates| gates.iter().filter(|gate| gate.outbox.capacity() > 0).count();
+        assert_eq!(with_memory(&gates), 100);
+        for gate in (0..100).map(GateId) {
+            gates[gate].outbox.clear();
+            gates.unlist_if_idle(gate);
+        }
+        assert_eq!((with_memory(&gates), gates.outboxes), (OUTBOXES_KEPT, OUTBOXES_KEPT));
+        for gate in (0..1000).map(|number| GateId(number % 100)) {
+            gates.push(gate, Chunk::Eager(0));
+            gates[gate].outbox.clear();
+            gates.unlist_if_idle(gate);
+            assert!(gates.spare_outboxes.len() <= OUTBOXES_KEPT);
+        }
+        assert_eq!((with_memory(&gates), gates.outboxes), (OUTBOXES_KEPT, OUTBOXES_KEPT));
+        (0..100).for_each(|gate| gates.reset(GateId(gate)));
+        assert_eq!((with_memory(&gates), gates.outboxes), (0, 0));
+        let mut few = busy(3);
+        few[GateId(1)].outbox.clear();
+        few.unlist_if_idle(GateId(1));
+        assert_eq!(with_memory(&few), 3, "few gates keep theirs");
     }
 }
