@@ -31,85 +31,52 @@ pub fn choose(member: Member, block_bytes: usize) -> Algorithm {
 
 /// Chooses the algorithm for blocks of different sizes, with a mean of `block_bytes` bytes.
 pub fn choose_v(member: Member, block_bytes: usize) -> Algorithm {
-    choose_among(member, block_bytes, block_bytes)
-}
-
-/// Chooses the algorithm when each member has `bytes` bytes in blocks of `block_bytes`.
-fn choose_among(member: Member, bytes: usize, block_bytes: usize) -> Algorithm {
-    let cost = |one| cost_in_blocks(one, member, bytes, block_bytes);
+    let cost = |one| cost_v(one, member, block_bytes);
     member.situation.preferences.choose(CollectiveOperation::Allgatherv, ALGORITHMS, cost)
 }
 
 /// Returns the predicted time of an algorithm; `None` if it is not applicable.
 pub fn cost(algorithm: Algorithm, member: Member, block_bytes: usize) -> Option<Cost> {
-    if algorithm != Algorithm::Hierarchical {
-        return flat_cost(TimeEstimate::new(member.situation), algorithm, member, block_bytes);
-    }
-    if !hierarchy::is_ordered(member) {
-        return None;
-    }
-    let part = block_bytes.saturating_mul(member.situation.widest().largest() as usize);
-    let all = block_bytes.saturating_mul(member.size as usize);
-    let inside = |near: Member| {
-        let up = gather::cost(gather::choose(near, block_bytes), near, block_bytes)?;
-        Some(up + bcast::cost(bcast::choose(near, all), near, all)?)
-    };
-    hierarchy::cost(member, inside, |far| cost(choose(far, part), far, part))
+    let collect = |near: Member| gather::cost(gather::choose(near, block_bytes), near, block_bytes);
+    cost_with(algorithm, member, block_bytes, collect, |far, part| {
+        cost(choose(far, part), far, part)
+    })
 }
 
 /// Returns the predicted time of an algorithm for blocks of different sizes, with a mean of
 /// `block_bytes` bytes; `None` if it is not applicable.
 pub fn cost_v(algorithm: Algorithm, member: Member, block_bytes: usize) -> Option<Cost> {
-    cost_in_blocks(algorithm, member, block_bytes, block_bytes)
+    let collect = |near: Member| gather::cost(Algorithm::Star, near, block_bytes);
+    cost_with(algorithm, member, block_bytes, collect, |far, part| {
+        cost_v(choose_v(far, part), far, part)
+    })
 }
 
-fn cost_in_blocks(
+/// Returns the predicted time of an algorithm, whose hierarchical form collects the blocks of a
+/// part at its leader in a time of `collect`, and those of all parts in a time of `exchange`.
+fn cost_with(
     algorithm: Algorithm,
     member: Member,
-    bytes: usize,
     block_bytes: usize,
+    collect: impl Fn(Member) -> Option<Cost>,
+    exchange: impl Fn(Member, usize) -> Option<Cost>,
 ) -> Option<Cost> {
     if algorithm != Algorithm::Hierarchical {
-        let estimate = TimeEstimate::in_pieces(member.situation, block_bytes);
-        return flat_cost(estimate, algorithm, member, bytes);
+        return flat_cost(algorithm, member, block_bytes);
     }
     if !hierarchy::is_ordered(member) {
         return None;
     }
     let part = block_bytes.saturating_mul(member.situation.widest().largest() as usize);
     let all = block_bytes.saturating_mul(member.size as usize);
-    let inside = |near: Member| {
-        let mut collection = TimeEstimate::new(near.situation);
-        collection.up(near, Branching::Star, block_bytes, None);
-        Some(
-            collection.cost()
-                + spread_cost(near, spread_shape(near, all, block_bytes), all, block_bytes),
-        )
-    };
-    hierarchy::cost(member, inside, |far| {
-        cost_in_blocks(choose_among(far, part, block_bytes), far, part, block_bytes)
-    })
-}
-
-/// Returns the tree for a broadcast of `bytes` bytes, block by block.
-fn spread_shape(member: Member, bytes: usize, block_bytes: usize) -> Branching {
-    let cost = |shape: &Branching| spread_cost(member, *shape, bytes, block_bytes);
-    [Branching::Binomial, Branching::Star].into_iter().min_by_key(cost).unwrap_or(Branching::Star)
-}
-
-fn spread_cost(member: Member, shape: Branching, bytes: usize, block_bytes: usize) -> Cost {
-    let mut estimate = TimeEstimate::in_pieces(member.situation, block_bytes);
-    estimate.down(member, shape, bytes);
-    estimate.cost()
+    let inside =
+        |near: Member| Some(collect(near)? + bcast::cost(bcast::choose(near, all), near, all)?);
+    hierarchy::cost(member, inside, |far| exchange(far, part))
 }
 
 /// Returns the predicted time of an algorithm that ignores machine boundaries.
-fn flat_cost(
-    mut estimate: TimeEstimate,
-    algorithm: Algorithm,
-    member: Member,
-    block_bytes: usize,
-) -> Option<Cost> {
+fn flat_cost(algorithm: Algorithm, member: Member, block_bytes: usize) -> Option<Cost> {
+    let mut estimate = TimeEstimate::new(member.situation);
     let size = u64::from(member.size);
     match algorithm {
         Algorithm::RecursiveDoubling if !member.size.is_power_of_two() => return None,
@@ -166,8 +133,8 @@ pub fn with(
     }
 }
 
-/// `MPI_Allgatherv` (section 6.7): blocks of any sizes, `total_bytes` packed bytes in total. Each
-/// block is a message of its own.
+/// `MPI_Allgatherv` (section 6.7): blocks of any sizes, `total_bytes` packed bytes in total.
+/// Consecutive blocks are one message. None is in scratch memory, whose blocks have one size.
 pub fn allgatherv(member: Member, total_bytes: usize, input: InputPlace) -> Schedule {
     let block_bytes = total_bytes.div_ceil(member.size as usize);
     with_v(choose_v(member, block_bytes), member, total_bytes, input)
@@ -184,21 +151,20 @@ pub fn with_v(
         return Schedule::default();
     }
     if algorithm != Algorithm::Hierarchical {
-        return flat(algorithm, member, input).block_by_block();
+        return flat(algorithm, member, input);
     }
     let all = member.size as usize;
     let block_bytes = total_bytes.div_ceil(all);
-    let schedule = hierarchical(
+    hierarchical(
         member,
         input,
         |near, leader| gather::tree(near, leader, Branching::Star, input),
         |leader, most| {
-            let bytes = block_bytes.saturating_mul(most);
-            flat(choose_among(leader, bytes, block_bytes), leader, InputPlace::InPlace)
+            let part = block_bytes.saturating_mul(most);
+            flat(choose_v(leader, part), leader, InputPlace::InPlace)
         },
-        |near, leader| bcast::tree(near, leader, all, spread_shape(near, total_bytes, block_bytes)),
-    );
-    schedule.block_by_block()
+        |near, leader| bcast::of_blocks(near, leader, all, total_bytes),
+    )
 }
 
 /// Makes the allgather of blocks of any sizes, ignoring machine boundaries.

@@ -23,9 +23,6 @@ pub(crate) struct TimeEstimate<'a> {
     situation: &'a Situation,
     /// The time in picoseconds.
     total: u128,
-    /// The maximum length of a message. Longer data goes as several messages of this length, which
-    /// travel together between machines.
-    piece_bytes: usize,
 }
 
 /// The cost of one message in picoseconds: at its two ends, and in transit.
@@ -66,12 +63,7 @@ fn byte_ps(crossing: Crossing) -> u64 {
 
 impl<'a> TimeEstimate<'a> {
     pub fn new(situation: &'a Situation) -> Self {
-        Self { situation, total: 0, piece_bytes: usize::MAX }
-    }
-
-    /// Makes an estimate in which each block of so many bytes is a separate message.
-    pub fn in_pieces(situation: &'a Situation, piece_bytes: usize) -> Self {
-        Self { piece_bytes: piece_bytes.max(1), ..Self::new(situation) }
+        Self { situation, total: 0 }
     }
 
     pub fn cost(&self) -> Cost {
@@ -361,17 +353,9 @@ impl<'a> TimeEstimate<'a> {
         self.total = self.total.saturating_add(time);
     }
 
-    /// Returns the price of a message inside a machine, or of its pieces.
-    fn near(&self, bytes: usize) -> Price {
-        let pieces = self.pieces(bytes);
-        let price = self.near_piece(bytes.min(self.piece_bytes));
-        let (sender, receiver) = (times(pieces, price.sender), times(pieces, price.receiver));
-        Price { sender, receiver, ..price }
-    }
-
-    /// Returns the price of a piece inside a machine: through packets with two copies; or
+    /// Returns the price of a message inside a machine: through packets with two copies; or
     /// announced, and piped if both processes have a core, else fetched with one copy.
-    fn near_piece(&self, bytes: usize) -> Price {
+    fn near(&self, bytes: usize) -> Price {
         let costs = &self.situation.costs;
         let all = bytes as u128;
         let (packet, way) = (nanoseconds(costs.packet_ns), nanoseconds(costs.latency_ns));
@@ -393,19 +377,9 @@ impl<'a> TimeEstimate<'a> {
     fn far(&self, bytes: usize) -> Price {
         let costs = &self.situation.costs;
         let copied = bytes as u128 * u128::from(costs.copy_ps);
-        let more = times(self.pieces(bytes) - 1, nanoseconds(costs.packet_ns));
-        let end = (nanoseconds(costs.far_packet_ns) + copied).saturating_add(more);
+        let end = nanoseconds(costs.far_packet_ns) + copied;
         let way = nanoseconds(costs.far_latency_ns);
         Price { sender: end, way, receiver: end, is_answered: false, is_piped: false }
-    }
-
-    /// Returns the number of messages for so many bytes; none are one message. An overflowed length
-    /// stands for a block of the largest possible number of members.
-    fn pieces(&self, bytes: usize) -> u64 {
-        match bytes {
-            usize::MAX if self.piece_bytes < usize::MAX => u32::MAX.into(),
-            _ => (bytes.div_ceil(self.piece_bytes) as u64).clamp(1, u32::MAX.into()),
-        }
     }
 
     /// Returns how long a message occupies the network interface of a machine.

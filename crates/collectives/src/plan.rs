@@ -11,6 +11,7 @@ use crate::cost::Cost;
 use crate::member::Member;
 use crate::operands::Operands;
 use crate::operation::CollectiveOperation;
+use crate::reduce_scatter::ShareSizes;
 use crate::schedule::Schedule;
 use crate::{
     allgather, allreduce, alltoall, barrier, bcast, direct, gather, portions, reduce,
@@ -201,11 +202,12 @@ fn by_messages(algorithm: Algorithm, call: &CollectiveCall, member: Member) -> S
             allreduce::with(algorithm, member, operands, input)
         }
         CollectiveCall::ReduceScatterBlock { operands, input } => {
-            let counts = vec![operands.count; member.size as usize];
-            reduce_scatter::with(algorithm, member, &counts, operands, input)
+            let shares = ShareSizes::Equal(operands.count);
+            reduce_scatter::with(algorithm, member, shares, operands, input)
         }
         CollectiveCall::ReduceScatter { ref counts, operands, input } => {
-            reduce_scatter::with(algorithm, member, counts, operands, input)
+            let shares = ShareSizes::Each(counts);
+            reduce_scatter::with(algorithm, member, shares, operands, input)
         }
         CollectiveCall::Scan { operands, input } => scan::scan(member, operands, input),
         CollectiveCall::Exscan { operands, input } => scan::exscan(member, operands, input),

@@ -29,6 +29,53 @@ pub const ALGORITHMS: &[Algorithm] = &[
     Algorithm::Hierarchical,
 ];
 
+/// How many elements of the result each process gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShareSizes<'a> {
+    /// All get so many. A plan then takes no memory for each process.
+    Equal(usize),
+    /// One number for each process.
+    Each(&'a [usize]),
+}
+
+impl ShareSizes<'_> {
+    /// Returns the number of elements of a rank.
+    fn of(self, rank: u32) -> usize {
+        match self {
+            Self::Equal(count) => count,
+            Self::Each(counts) => counts[rank as usize],
+        }
+    }
+
+    /// Returns the number of elements of `size` ranks, which are all.
+    fn total(self, size: usize) -> usize {
+        match self {
+            Self::Equal(count) => count * size,
+            Self::Each(counts) => counts.iter().sum(),
+        }
+    }
+
+    /// Returns the number of elements of the rank that gets most.
+    fn largest(self) -> usize {
+        match self {
+            Self::Equal(count) => count,
+            Self::Each(counts) => counts.iter().copied().max().unwrap_or(0),
+        }
+    }
+
+    /// Returns the numbers of elements of parts of consecutive ranks, by the sizes of the parts.
+    fn of_parts(self, sizes: impl Iterator<Item = usize>) -> Vec<usize> {
+        match self {
+            Self::Equal(count) => sizes.map(|size| size * count).collect(),
+            Self::Each(counts) => {
+                let mut after = counts;
+                let of_part = |size| after.split_off(..size).unwrap_or_default().iter().sum();
+                sizes.map(of_part).collect()
+            }
+        }
+    }
+}
+
 /// The maximum scratch memory, in bytes, if there is an alternative. Larger memory is not kept
 /// between operations, and costs more than it gains.
 const SCRATCH_BYTES_MAX: usize = 4 << 20;
@@ -97,7 +144,7 @@ fn halving_scratch(member: Member, bytes: usize) -> usize {
 
 /// `MPI_Reduce_scatter_block` (section 6.10.1): `operands.count` elements for each process.
 pub fn reduce_scatter_block(member: Member, operands: Operands, input: InputPlace) -> Schedule {
-    reduce_scatter(member, &vec![operands.count; member.size as usize], operands, input)
+    of_shares(member, ShareSizes::Equal(operands.count), operands, input)
 }
 
 /// `MPI_Reduce_scatter` (section 6.10.2): `counts[i]` elements for rank `i`. The count in
@@ -113,8 +160,17 @@ pub fn reduce_scatter(
     operands: Operands,
     input: InputPlace,
 ) -> Schedule {
-    let total = Operands { count: counts.iter().sum(), ..operands };
-    with(choose(member, total), member, counts, operands, input)
+    of_shares(member, ShareSizes::Each(counts), operands, input)
+}
+
+fn of_shares(
+    member: Member,
+    shares: ShareSizes<'_>,
+    operands: Operands,
+    input: InputPlace,
+) -> Schedule {
+    let total = Operands { count: shares.total(member.size as usize), ..operands };
+    with(choose(member, total), member, shares, operands, input)
 }
 
 /// Makes the reduce-scatter by a given algorithm.
@@ -124,21 +180,21 @@ pub fn reduce_scatter(
 pub fn with(
     algorithm: Algorithm,
     member: Member,
-    counts: &[usize],
+    shares: ShareSizes<'_>,
     operands: Operands,
     input: InputPlace,
 ) -> Schedule {
-    let division = ElementOwners::new(member, counts, input.area());
+    if algorithm == Algorithm::Hierarchical {
+        return hierarchical(member, shares, operands, input.area());
+    }
+    let division = ElementOwners::new(member, shares, input.area());
     let mut schedule = Schedule::default();
     match algorithm {
-        Algorithm::Hierarchical => {
-            return hierarchical(member, counts, operands, input.area());
-        }
         Algorithm::Star | Algorithm::Binomial => {
             let shape = algorithm.shape().unwrap_or(Branching::Star);
             through_first(&mut schedule, member, shape, operands, &division);
         }
-        Algorithm::Shares => shares(&mut schedule, member, &division),
+        Algorithm::Shares => by_shares(&mut schedule, member, &division),
         Algorithm::Pairwise => pairwise(&mut schedule, member, &division),
         Algorithm::Ring => ring(&mut schedule, member, &division),
         Algorithm::Halving => halving(&mut schedule, member, &division),
@@ -148,26 +204,41 @@ pub fn with(
 }
 
 /// The division of elements among ranks.
-struct ElementOwners {
+struct ElementOwners<'a> {
     source: Area,
-    /// The index of each rank's first element, and the end of the last rank's elements.
+    size: usize,
+    shares: ShareSizes<'a>,
+    /// The index of each rank's first element, and the end of the last rank's elements; empty if
+    /// all ranks get as many.
     starts: Vec<usize>,
     /// The destination of this process's result.
     result: BlockRange,
 }
 
-impl ElementOwners {
-    fn new(member: Member, counts: &[usize], source: Area) -> Self {
-        assert_eq!(counts.len(), member.size as usize, "one count for each process");
-        let mut starts = Vec::with_capacity(counts.len() + 1);
-        let mut end = 0;
-        starts.push(end);
-        for count in counts {
-            end += count;
-            starts.push(end);
+impl<'a> ElementOwners<'a> {
+    fn new(member: Member, shares: ShareSizes<'a>, source: Area) -> Self {
+        let size = member.size as usize;
+        let starts = match shares {
+            ShareSizes::Equal(_) => Vec::new(),
+            ShareSizes::Each(counts) => {
+                assert_eq!(counts.len(), size, "one count for each process");
+                let ends = counts.iter().scan(0, |end, count| {
+                    *end += count;
+                    Some(*end)
+                });
+                std::iter::once(0).chain(ends).collect()
+            }
+        };
+        let result = Area::Receive.blocks(0, shares.of(member.rank));
+        Self { source, size, shares, starts, result }
+    }
+
+    /// Returns the index of a rank's first element.
+    fn start(&self, rank: usize) -> usize {
+        match self.shares {
+            ShareSizes::Equal(count) => count * rank,
+            ShareSizes::Each(_) => self.starts[rank],
         }
-        let result = Area::Receive.blocks(0, counts[member.rank as usize]);
-        Self { source, starts, result }
     }
 
     fn is_in_place(&self) -> bool {
@@ -184,7 +255,7 @@ impl ElementOwners {
     }
 
     fn total(&self) -> usize {
-        self.starts[self.starts.len() - 1]
+        self.start(self.size)
     }
 
     /// Returns this process's operands for the elements of `rank`.
@@ -199,7 +270,7 @@ impl ElementOwners {
 
     /// Returns the elements of the ranks from `first` to before `end`.
     fn ranges(&self, whole: BlockRange, first: u32, end: u32) -> BlockRange {
-        let (begin, end) = (self.starts[first as usize], self.starts[end as usize]);
+        let (begin, end) = (self.start(first as usize), self.start(end as usize));
         whole.part(begin, end - begin)
     }
 }
@@ -209,7 +280,7 @@ fn through_first(
     member: Member,
     shape: Branching,
     operands: Operands,
-    division: &ElementOwners,
+    division: &ElementOwners<'_>,
 ) {
     let all = division.source.blocks(0, division.total());
     if all.count == 0 {
@@ -239,13 +310,13 @@ fn through_first(
     schedule.end_round();
 }
 
-fn shares(schedule: &mut Schedule, member: Member, division: &ElementOwners) {
+fn by_shares(schedule: &mut Schedule, member: Member, division: &ElementOwners<'_>) {
     let target = (!division.is_in_place()).then_some(division.result);
     let reduced = exchange_shares(schedule, member, target, |rank| division.operand(rank));
     deliver(schedule, reduced, division);
 }
 
-fn pairwise(schedule: &mut Schedule, member: Member, division: &ElementOwners) {
+fn pairwise(schedule: &mut Schedule, member: Member, division: &ElementOwners<'_>) {
     let own = division.operand(member.rank);
     let count = own.count;
     let partial =
@@ -272,9 +343,9 @@ fn pairwise(schedule: &mut Schedule, member: Member, division: &ElementOwners) {
 /// The ring. In step s a process sends the share s ranks below, to which it has added its operand,
 /// and receives the share below that. In the end it has its own. Partial results alternate between
 /// two places.
-fn ring(schedule: &mut Schedule, member: Member, division: &ElementOwners) {
+fn ring(schedule: &mut Schedule, member: Member, division: &ElementOwners<'_>) {
     let (next, before) = (member.above(1), member.below(1));
-    let widest = (0..member.size).map(|rank| division.operand(rank).count).max().unwrap_or(0);
+    let widest = division.shares.largest();
     let mut partial = division.operand(member.below(1 % member.size));
     for step in 1..member.size {
         let operand = division.operand(member.below(step + 1));
@@ -294,7 +365,7 @@ fn ring(schedule: &mut Schedule, member: Member, division: &ElementOwners) {
 /// neighbour works on its elements also.
 ///
 /// Received data alternates between two places, and the earlier combined data is added to it.
-fn halving(schedule: &mut Schedule, member: Member, division: &ElementOwners) {
+fn halving(schedule: &mut Schedule, member: Member, division: &ElementOwners<'_>) {
     let whole = division.source.blocks(0, division.total());
     let Some(own) = Participant::of(member, member.rank, None) else {
         let representative = member.rank ^ 1;
@@ -372,7 +443,7 @@ fn pass_on(
 }
 
 /// Copies the combined elements to the place of the result, if they are elsewhere.
-fn deliver(schedule: &mut Schedule, reduced: BlockRange, division: &ElementOwners) {
+fn deliver(schedule: &mut Schedule, reduced: BlockRange, division: &ElementOwners<'_>) {
     if reduced.count > 0 && reduced != division.result {
         schedule.copy(reduced, division.result);
     }
@@ -382,11 +453,16 @@ fn deliver(schedule: &mut Schedule, reduced: BlockRange, division: &ElementOwner
 /// The hierarchical reduce-scatter, for parts with consecutive ranks: reduces to the leaders,
 /// scatters among them, and from there inside the parts. A leader keeps all elements of its part's
 /// reduction, then the elements of its part.
-fn hierarchical(member: Member, counts: &[usize], operands: Operands, source: Area) -> Schedule {
+fn hierarchical(
+    member: Member,
+    shares: ShareSizes<'_>,
+    operands: Operands,
+    source: Area,
+) -> Schedule {
     let view = HierarchyView::new(member, None);
     let mut schedule = Schedule::default();
     let near = view.near_member();
-    let operands = Operands { count: counts.iter().sum(), ..operands };
+    let operands = Operands { count: shares.total(member.size as usize), ..operands };
     let partial = Area::Scratch.blocks(0, operands.count);
     let behind = |place: BlockRange, blocks: usize| match place.area {
         Area::Scratch => Area::Scratch.blocks(place.first + blocks, place.count),
@@ -398,12 +474,9 @@ fn hierarchical(member: Member, counts: &[usize], operands: Operands, source: Ar
         Area::Receive => partial.part(place.first, place.count),
         _ => behind(place, operands.count),
     });
-    let of_rank = |rank: u32| counts[rank as usize];
-    let own = Area::Receive.blocks(0, of_rank(member.rank));
+    let own = Area::Receive.blocks(0, shares.of(member.rank));
     if let Some(leader) = view.leader_member() {
-        let mut after = counts;
-        let of_part = |size: usize| after.split_off(..size).unwrap_or_default().iter().sum();
-        let parts: Vec<usize> = view.sizes().map(of_part).collect();
+        let parts = shares.of_parts(view.sizes());
         let part = Area::Scratch.blocks(operands.count, parts[view.part as usize]);
         let across = reduce_scatter(leader, &parts, operands, InputPlace::SendBuffer);
         view.add_across(&mut schedule, &across, |place| match place.area {
@@ -413,7 +486,7 @@ fn hierarchical(member: Member, counts: &[usize], operands: Operands, source: Ar
         });
         let mut first = 0;
         for rank in view.near.iter() {
-            let share = part.part(first, of_rank(rank));
+            let share = part.part(first, shares.of(rank));
             first += share.count;
             match share.count {
                 0 => {}

@@ -33,6 +33,7 @@ pub struct Schedule {
     has_portions: bool,
     handed_bytes_max: usize,
     counts_bytes: bool,
+    joins_blocks: bool,
     slots: SlotSize,
 }
 
@@ -209,7 +210,8 @@ pub enum Operand {
 
 /// `count` consecutive blocks of `area`, from block `first` on.
 ///
-/// In operations whose blocks have individual sizes (the v- and w-forms), `count` is 1.
+/// In operations whose blocks have individual sizes (the v- and w-forms), `count` is 1, except in
+/// `allgatherv`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockRange {
     /// The memory.
@@ -352,6 +354,12 @@ impl Schedule {
     #[inline]
     pub fn counts_bytes(&self) -> bool {
         self.counts_bytes
+    }
+
+    /// Whether a message or a local step has several blocks.
+    #[inline]
+    pub fn joins_blocks(&self) -> bool {
+        self.joins_blocks
     }
 
     /// Returns the size of the board slots that it was made for.
@@ -568,42 +576,11 @@ impl Schedule {
         }
     }
 
-    /// Returns this schedule with each message and step divided into single blocks, for blocks of
-    /// different sizes.
-    pub(crate) fn block_by_block(&self) -> Self {
-        let mut single = Self::default();
-        let blocks = |place: BlockRange| (0..place.count).map(move |number| place.part(number, 1));
-        for round in self.rounds() {
-            for transfer in round.transfers {
-                match *transfer {
-                    Transfer::Send { peer, from } => {
-                        blocks(from).for_each(|from| single.send(peer, from));
-                    }
-                    Transfer::Receive { peer, into } => {
-                        blocks(into).for_each(|into| single.receive(peer, into));
-                    }
-                    _ => unreachable!("on a board there are no messages"),
-                }
-            }
-            for step in round.local {
-                match *step {
-                    Local::Copy { from, into } => {
-                        blocks(from)
-                            .zip(blocks(into))
-                            .for_each(|(from, into)| single.copy(from, into));
-                    }
-                    Local::Reduce { .. } => unreachable!("elements have one size"),
-                    _ => unreachable!("a board has the members that it has"),
-                }
-            }
-            single.end_round();
-        }
-        single
-    }
-
-    /// Updates the numbers of scratch blocks and slot blocks: one past the highest that is used.
+    /// Updates the numbers of scratch blocks and slot blocks (one past the highest that is used),
+    /// and whether blocks are joined.
     fn note(&mut self, place: BlockRange) {
         let end = place.first + place.count;
+        self.joins_blocks |= place.count > 1;
         match place.area {
             Area::Scratch => self.scratch_blocks = self.scratch_blocks.max(end),
             Area::Slot(_) => self.slot_blocks = self.slot_blocks.max(end),

@@ -174,6 +174,23 @@ impl Buffer {
         }
     }
 
+    /// Returns the buffer of all bytes of `buffers`, one after the other, if they adjoin in the
+    /// program's memory; none otherwise. Empty buffers may lie anywhere.
+    pub fn joined<'a>(buffers: impl IntoIterator<Item = &'a Self>) -> Option<Self> {
+        let mut buffers = buffers.into_iter().filter(|buffer| !buffer.is_empty());
+        let Some(first) = buffers.next().filter(|first| first.is_plain()) else { return None };
+        let mut length = first.len();
+        for next in buffers {
+            if !next.is_plain() || next.base_address() != first.memory.address(length as isize) {
+                return None;
+            }
+            length += next.len();
+        }
+        // SAFETY: the creators of the buffers vouched for their bytes, which are exactly those of
+        // this range.
+        Some(unsafe { Self::contiguous(first.memory.base(), length) })
+    }
+
     /// Creates a buffer without bytes.
     pub fn empty() -> Self {
         // SAFETY: the range is empty, so nothing is ever touched.
@@ -448,5 +465,23 @@ mod tests {
     #[test]
     fn a_buffer_is_half_a_cache_line() {
         assert_eq!(size_of::<Buffer>(), 32);
+    }
+
+    #[test]
+    fn buffers_that_adjoin_in_memory_are_joined() {
+        let mut bytes = [1, 2, 3, 4, 5, 6];
+        let base = bytes.as_mut_ptr();
+        // SAFETY: the bytes live as long as the buffers, and are not used otherwise.
+        let part = |first: usize, length| unsafe { Buffer::contiguous(base.add(first), length) };
+        let nothing = Buffer::empty();
+        let parts = [part(1, 2), nothing.clone(), part(3, 1), part(4, 2)];
+        let joined = Buffer::joined(&parts).unwrap();
+        assert_eq!((joined.len(), joined.base_address()), (5, base.addr() + 1));
+        let mut read = [0; 5];
+        joined.read(0, &mut read);
+        assert_eq!(read, [2, 3, 4, 5, 6]);
+        assert!(Buffer::joined(&[part(0, 2), part(3, 1)]).is_none(), "there is a gap");
+        assert!(Buffer::joined(&[part(2, 2), part(0, 2)]).is_none(), "the order differs");
+        assert!(Buffer::joined(&[part(0, 2), Buffer::zeroed(4)]).is_none(), "one is owned");
     }
 }

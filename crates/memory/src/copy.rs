@@ -74,6 +74,11 @@ impl AddressRange {
         Self { base: self.base.wrapping_offset(displacement), low, high: high.max(low) }
     }
 
+    /// Returns the address of displacement 0.
+    pub(crate) fn base(&self) -> *mut u8 {
+        self.base
+    }
+
     /// Returns the number of bytes in the range.
     #[inline]
     pub fn len(&self) -> usize {

@@ -5,7 +5,7 @@ use crate::cost::Cost;
 use crate::estimate::TimeEstimate;
 use crate::hierarchy::{self, HierarchyView};
 use crate::member::{InputPlace, Member};
-use crate::schedule::{Area, BlockRange, Schedule};
+use crate::schedule::{Area, BlockRange, BlockRuns, Schedule};
 use crate::tree::Branching;
 
 use super::{WINDOW, exchange};
@@ -141,6 +141,11 @@ pub(crate) fn alltoall(member: Member, input: InputPlace) -> Schedule {
     schedule
 }
 
+/// Returns a number of blocks as a distance: those of a leader are limited by its memory.
+fn step(blocks: usize) -> i32 {
+    i32::try_from(blocks).expect("a leader keeps few blocks")
+}
+
 /// Adds the steps of a leader that has all rows of its part. The leader's own row is in the input
 /// area.
 fn lead(schedule: &mut Schedule, tables: &RowTables, source: Area) {
@@ -154,12 +159,13 @@ fn lead(schedule: &mut Schedule, tables: &RowTables, source: Area) {
     };
     for (_, before, size) in tables.other_parts() {
         let outgoing = tables.outgoing(before, size);
-        for number in 0..tables.size {
-            let from = match number {
-                _ if number == top => own(source, before, size),
-                _ => tables.row(number).part(before, size),
-            };
-            schedule.copy(from, outgoing.part(number * size, size));
+        let place = |number: usize| outgoing.part(number * size, size);
+        schedule.copy(own(source, before, size), place(top));
+        // The rows of the others, below and above the leader.
+        for (first, count) in [(0, top), (top + 1, tables.size - top - 1)] {
+            let (from_step, into_step) = (step(tables.others), step(size));
+            let runs = BlockRuns { count: count as u32, from_step, into_step };
+            schedule.copy_runs(tables.row(first).part(before, size), place(first), runs);
         }
     }
     schedule.end_round();
@@ -167,12 +173,14 @@ fn lead(schedule: &mut Schedule, tables: &RowTables, source: Area) {
         schedule.send(view.leader(node as u32), tables.outgoing(before, size));
         let incoming = tables.incoming(before, size);
         schedule.receive(view.leader(node as u32), incoming);
-        for (peer, number) in (0..size).flat_map(|peer| (0..tables.size).map(move |n| (peer, n))) {
+        for number in 0..tables.size {
             let into = match number {
-                _ if number == top => own(Area::Receive, before + peer, 1),
-                _ => tables.row(number).part(before + peer, 1),
+                _ if number == top => own(Area::Receive, before, 1),
+                _ => tables.row(number).part(before, 1),
             };
-            schedule.copy(incoming.part(peer * tables.size + number, 1), into);
+            // One block from each process of that part.
+            let runs = BlockRuns { count: size as u32, from_step: step(tables.size), into_step: 1 };
+            schedule.copy_runs(incoming.part(number, 1), into, runs);
         }
     }
     schedule.end_round();

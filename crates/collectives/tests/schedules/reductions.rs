@@ -1,5 +1,6 @@
 //! Reduce, allreduce, reduce-scatter, scan, exscan.
 
+use collectives::reduce_scatter::ShareSizes;
 use collectives::{Algorithm, InputPlace, Member, Operands, Schedule};
 use collectives::{allreduce, reduce, reduce_scatter, scan};
 use proptest::prelude::*;
@@ -186,15 +187,17 @@ fn reduce_scatter_gives_each_its_elements() {
                     ELEMENT_BYTES.into_iter().flat_map(|bytes| [(bytes, true), (bytes, false)])
                 {
                     let operands = Operands { count: counts[0], element_bytes, commutative };
-                    for algorithm in [Algorithm::Star, Algorithm::Binomial, Algorithm::Shares] {
-                        check_reduce_scatter(&counts, false, input, |member| {
-                            reduce_scatter::with(algorithm, member, &counts, operands, input)
-                        });
-                    }
-                    for algorithm in [Algorithm::Pairwise, Algorithm::Ring, Algorithm::Halving] {
-                        check_reduce_scatter(&counts, true, input, |member| {
-                            reduce_scatter::with(algorithm, member, &counts, operands, input)
-                        });
+                    let is_even = counts.iter().all(|count| *count == counts[0]);
+                    let equal = is_even.then_some(ShareSizes::Equal(counts[0]));
+                    for shares in equal.into_iter().chain([ShareSizes::Each(&counts)]) {
+                        let check = |algorithm, commutative| {
+                            check_reduce_scatter(&counts, commutative, input, |member| {
+                                reduce_scatter::with(algorithm, member, shares, operands, input)
+                            });
+                        };
+                        use Algorithm::{Binomial, Halving, Pairwise, Ring, Shares, Star};
+                        [Star, Binomial, Shares].into_iter().for_each(|algorithm| check(algorithm, false));
+                        [Pairwise, Ring, Halving].into_iter().for_each(|algorithm| check(algorithm, true));
                     }
                     check_reduce_scatter(&counts, commutative, input, |member| {
                         reduce_scatter::reduce_scatter(member, &counts, operands, input)

@@ -30,6 +30,13 @@ pub(crate) enum BufferBlocks {
     /// Blocks at arbitrary places, each with its own size and type. Schedules name only one block
     /// at a time.
     Each(Vec<Buffer>),
+    /// Blocks of different sizes, one after the other.
+    Adjoining {
+        /// All blocks.
+        buffer: Buffer,
+        /// The offset in bytes at which each block begins, and the end of the last one.
+        offsets: Box<[usize]>,
+    },
 }
 
 /// Equal blocks, one for each process of a communicator.
@@ -169,7 +176,7 @@ impl OperationMemory {
                 (buffer, per_block * datatype.size())
             }
             BufferBlocks::Each(buffers) if let [only] = &buffers[..] => (only, only.len()),
-            BufferBlocks::Each(_) | BufferBlocks::Absent => {
+            BufferBlocks::Each(_) | BufferBlocks::Adjoining { .. } | BufferBlocks::Absent => {
                 unreachable!("only what lies in one buffer is exposed")
             }
         }
@@ -216,6 +223,15 @@ impl BufferBlocks {
         }
     }
 
+    /// Makes blocks of different sizes from one contiguous `buffer`.
+    pub(crate) fn adjoining(buffer: Buffer, sizes: impl Iterator<Item = usize>) -> Self {
+        let ends = sizes.scan(0, |end, size| {
+            *end += size;
+            Some(*end)
+        });
+        BufferBlocks::Adjoining { buffer, offsets: std::iter::once(0).chain(ends).collect() }
+    }
+
     /// Makes a single block.
     pub(crate) fn single(buffer: Buffer) -> Self {
         if buffer.is_contiguous() {
@@ -244,6 +260,10 @@ impl BufferBlocks {
                 let buffer = &buffers[first];
                 PackedRange { buffer, offset: 0, length: buffer.len() }
             }
+            BufferBlocks::Adjoining { buffer, offsets } => {
+                let offset = offsets[first];
+                PackedRange { buffer, offset, length: offsets[first + count] - offset }
+            }
         }
     }
 
@@ -251,7 +271,7 @@ impl BufferBlocks {
     #[inline]
     fn block_bytes(&self) -> Option<usize> {
         match self {
-            BufferBlocks::Absent => None,
+            BufferBlocks::Absent | BufferBlocks::Adjoining { .. } => None,
             BufferBlocks::Bytes { unit, .. } => Some(*unit),
             BufferBlocks::Elements { datatype, per_block, .. } => Some(per_block * datatype.size()),
             BufferBlocks::Each(buffers) => match &buffers[..] {
@@ -285,6 +305,10 @@ impl BufferBlocks {
             BufferBlocks::Each(buffers) => {
                 assert_eq!(count, 1, "blocks of different sizes are named one at a time");
                 buffers[first].clone()
+            }
+            BufferBlocks::Adjoining { .. } => {
+                let PackedRange { buffer, offset, length } = self.range(first, count);
+                part_of_bytes(buffer, offset, length)
             }
         }
     }

@@ -72,7 +72,9 @@ impl Copying<'_> {
                     self.replace_elements(schedule, elements)
                 }
                 BufferBlocks::Each(blocks) => self.replace_each(schedule, blocks),
-                BufferBlocks::Bytes { .. } | BufferBlocks::Absent => {}
+                BufferBlocks::Bytes { .. }
+                | BufferBlocks::Adjoining { .. }
+                | BufferBlocks::Absent => {}
             },
         }
     }

@@ -227,8 +227,41 @@ pub fn allgatherv(
     let call = CollectiveCall::Allgatherv { total_bytes, input: input_of(&send) };
     let send = send.map_or(BufferBlocks::Absent, BufferBlocks::single);
     let schedule = invocation.schedule(&call)?;
+    if schedule.joins_blocks() {
+        return Ok(in_joined_blocks(invocation, schedule, send, receive));
+    }
     let memories = OperationMemory::apart(send, BufferBlocks::Each(receive), BufferBlocks::Absent);
     Ok(prepared(invocation, schedule, memories))
+}
+
+/// Prepares an operation whose schedule sends and receives several blocks of different sizes as one
+/// message. If they do not adjoin in the program's memory they do in internal memory, from which
+/// they are unpacked in the end.
+fn in_joined_blocks(
+    invocation: &Invocation<'_>,
+    schedule: Rc<Schedule>,
+    send: BufferBlocks,
+    receive: Vec<Buffer>,
+) -> Collective {
+    let mut repacking = None;
+    let sizes = || receive.iter().map(Buffer::len);
+    let buffer = Buffer::joined(&receive).unwrap_or_else(|| {
+        let packed = invocation.cache.scratch(sizes().sum());
+        let mut copies = Box::<Repacking>::default();
+        copies.after = packed_parts(&packed, &receive).zip(receive.iter().cloned()).collect();
+        let own = invocation.rank() as usize;
+        let (parts, own_block) = (&mut copies.after, receive.get(own));
+        if let (BufferBlocks::Absent, Some(own_block)) = (&send, own_block) {
+            // In place, the own block need not be unpacked.
+            let (part, _) = parts.remove(own);
+            copies.before.push((own_block.clone(), part));
+        }
+        repacking = Some(copies);
+        packed
+    });
+    let blocks = BufferBlocks::adjoining(buffer, sizes());
+    let memories = OperationMemory::apart(send, blocks, BufferBlocks::Absent);
+    Collective::new(invocation, Task { schedule, memories, combination: None, repacking })
 }
 
 /// Prepares an all-to-all exchange (`MPI_Alltoall`, section 6.8). `send` is `None` on a process
@@ -375,13 +408,16 @@ fn in_blocks(
 
 fn packed_like(team: &Team, blocks: &[Buffer]) -> BufferBlocks {
     let scratch = team.cache.scratch(blocks.iter().map(Buffer::len).sum());
-    let mut offset = 0;
-    let place = |block: &Buffer| {
-        let packed = scratch.contiguous_part(offset as isize, block.len());
-        offset += block.len();
-        packed
-    };
-    BufferBlocks::Each(blocks.iter().map(place).collect())
+    BufferBlocks::Each(packed_parts(&scratch, blocks).collect())
+}
+
+/// Returns parts of `memory`, one after the other, which are as long as `blocks`.
+fn packed_parts(memory: &Buffer, blocks: &[Buffer]) -> impl Iterator<Item = Buffer> {
+    blocks.iter().scan(0, |offset, block| {
+        let packed = memory.contiguous_part(*offset, block.len());
+        *offset += block.len() as isize;
+        Some(packed)
+    })
 }
 
 /// Whether a transfer of a schedule of byte blocks moves fewer than all `bytes`.

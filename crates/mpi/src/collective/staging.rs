@@ -55,7 +55,9 @@ impl Staging<'_> {
     fn replace_blocks(&mut self, blocks: &mut BufferBlocks, usage: Usage) {
         match blocks {
             BufferBlocks::Absent => {}
-            BufferBlocks::Bytes { buffer, .. } => self.replace_packed(buffer, usage),
+            BufferBlocks::Bytes { buffer, .. } | BufferBlocks::Adjoining { buffer, .. } => {
+                self.replace_packed(buffer, usage);
+            }
             BufferBlocks::Each(buffers) => {
                 buffers.iter_mut().for_each(|buffer| self.replace_packed(buffer, usage));
             }
