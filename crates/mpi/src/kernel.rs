@@ -118,7 +118,7 @@ impl ProcessKernel {
             doorbell,
             runtime: RefCell::new(runtime),
             job,
-            cores_each: (cores::usable() as u32 / map.processes_here()).max(1),
+            cores_each: cores_each(map.processes_here()),
             guidance,
             polls: if map.is_oversubscribed_here() || traffic_class == TrafficClass::Compute {
                 2
@@ -373,6 +373,14 @@ pub(crate) fn post_own_send(runtime: &mut Runtime, send: Send) -> Option<Request
 #[inline(never)]
 pub(crate) fn post_own_receive(runtime: &mut Runtime, receive: Receive) -> RequestId {
     runtime.receive(receive)
+}
+
+/// Returns how many cores each of the processes on this machine can keep busy, at least 1. The
+/// limits of control groups, which take many system calls to read, matter only if there is more
+/// than one core for each.
+fn cores_each(processes: u32) -> u32 {
+    let of_each = |cores: usize| (cores as u32 / processes).max(1);
+    if of_each(cores::allowed().len()) == 1 { 1 } else { of_each(cores::usable()) }
 }
 
 #[cfg(test)]

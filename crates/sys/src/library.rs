@@ -53,7 +53,14 @@ impl LoadedLibrary {
 
     /// Returns a library that the process has loaded already. It stays loaded until the process
     /// ends.
+    ///
+    /// The loader would search all folders for a library that is not loaded, with 90 system calls.
+    /// So it is only asked if a file whose name is the same up to `.so` is loaded.
     pub fn already(path: &Path) -> Option<Self> {
+        let stem = stem(path)?;
+        if !loaded_libraries().iter().any(|loaded| self::stem(loaded) == Some(stem)) {
+            return None;
+        }
         let name = CString::new(path.as_os_str().as_bytes()).ok()?;
         // SAFETY: `name` ends with a zero byte; no library is newly loaded or initialized.
         let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_NOLOAD) };
@@ -65,6 +72,13 @@ impl LoadedLibrary {
         // SAFETY: the library is loaded, and `name` ends with a zero byte.
         NonNull::new(unsafe { libc::dlsym(self.handle.as_ptr(), name.as_ptr()) })
     }
+}
+
+/// Returns the name of a library's file without its version.
+fn stem(path: &Path) -> Option<&[u8]> {
+    let name = path.file_name()?.as_bytes();
+    let end = name.windows(3).position(|part| part == b".so").unwrap_or(name.len());
+    Some(&name[..end])
 }
 
 /// Returns the address of the symbol `name` of the program, or of a library that it has loaded for
@@ -164,5 +178,7 @@ mod tests {
         // SAFETY: the library of C has no initializers that matter.
         unsafe { LoadedLibrary::open(rare) }.unwrap();
         assert!(load_count() > before && LoadedLibrary::already(rare).is_some());
+        // The loader knows it by its name, not by that of the file.
+        assert!(LoadedLibrary::already(Path::new("libanl.so.2")).is_none());
     }
 }
