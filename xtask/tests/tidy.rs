@@ -33,6 +33,7 @@ const TIERS: &[(&str, u32)] = &[
     ("memory", 1),
     ("queues", 1),
     ("wire", 1),
+    ("lending", 1),
     ("topology", 1),
     ("mpir", 1),
     ("message-queues", 0),
@@ -85,6 +86,8 @@ const SAME_TIER: &[(&str, &str)] = &[
     // Shared memory.
     ("queues", "memory"),
     ("wire", "memory"),
+    ("lending", "memory"),
+    ("lending", "sys"),
     ("drivers", "driver"),
     ("links", "driver"),
 ];

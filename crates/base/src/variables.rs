@@ -128,6 +128,9 @@ variables! {
         /// Whether calls are checked (1) for mistakes of the program, which are reported on
         /// standard error (combray run --check sets this variable).
         CHECK, User, AtStart, Always, ["0", "1"];
+        /// Whether processes of a machine lend each other the cores that they do not need while
+        /// they wait (combray run --openmp).
+        LEND_CORES, User, AtStart, Always, ["auto", "never"];
     }
 
     /// The variables that a user may set to any text.
@@ -221,6 +224,9 @@ variables! {
         JOB_HOSTS, Developer, AtStart, Unprivileged, [];
         /// The rank among the processes of the machine; set by the launcher.
         LOCAL_RANK, Developer, AtStart, Always, [];
+        /// The descriptor of the shared memory in which processes record the cores that they lend
+        /// each other; set by the launcher.
+        LENDING, Developer, AtStart, Unprivileged, [];
         /// How many processes of the job the machine has; set by the launcher.
         LOCAL_SIZE, Developer, AtStart, Always, [];
         /// Whether programs with OpenMP use Combray's library for it; set by combray run --openmp.

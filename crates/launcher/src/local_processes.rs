@@ -5,6 +5,7 @@
 
 pub(crate) mod asking;
 mod cpuset_assignment;
+mod lending;
 mod other_libraries;
 mod parking;
 mod rank;
@@ -30,11 +31,12 @@ use crate::protocol::{
     AgentOrder, AgentReport, OUTPUT_BYTES_MAX, OutputStream, ProgramStart, Start,
 };
 use crate::spawned::SpawnedLinks;
+use ::lending::LendingBoard;
 use asking::PendingQuestion;
 use cpuset_assignment::CpusetAssignment;
 use other_libraries::LibraryWatch;
 use parking::{Parking, TOGETHER};
-use rank::{DESCRIPTORS_OF_RANK, RankDescriptor, RankProcess};
+use rank::{DESCRIPTORS_OF_RANK, OpenedForRank, RankDescriptor, RankProcess};
 use tracing::LocalTraces;
 use variables::RankIdentity;
 pub(super) use variables::stale;
@@ -76,6 +78,8 @@ pub(super) struct LocalProcesses {
     /// answers to one of its writes at once.
     answered: Vec<usize>,
     traces: LocalTraces,
+    /// The cores that the processes lend each other, if they may.
+    lending: Option<LendingBoard>,
     /// The number of ranks of the job, on all machines.
     job_size: u32,
     /// The launchers of the jobs that the processes have spawned.
@@ -143,6 +147,7 @@ impl LocalProcesses {
             asking: None,
             answered: Vec::new(),
             traces: LocalTraces::default(),
+            lending: None,
             job_size: 0,
             spawned: SpawnedLinks::default(),
             library_watch: None,
@@ -233,6 +238,7 @@ impl LocalProcesses {
         self.questions = Self::board(local_size);
         self.spawned = SpawnedLinks::listen();
         self.traces = LocalTraces::create(start.trace_bytes, local_size);
+        self.lending = lending::board(&start, &cpuset_assignment);
         self.job_size = start.size;
         // A job of one rank is the same with any library.
         self.library_watch = (start.size > 1).then(|| LibraryWatch::begin(Instant::now()));
@@ -250,7 +256,12 @@ impl LocalProcesses {
                     (input, start.has_terminal),
                     self.descriptors,
                     &cpuset_assignment,
-                    (ahead, self.questions.as_ref(), self.traces.of(local_rank as usize)),
+                    OpenedForRank {
+                        ahead,
+                        questions: self.questions.as_ref(),
+                        trace: self.traces.of(local_rank as usize),
+                        lending: self.lending.as_ref().filter(|_| lending::uses_openmp(program)),
+                    },
                 )
             });
             let rank = started.map_err(|cause| {

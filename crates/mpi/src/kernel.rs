@@ -12,6 +12,7 @@ use ::topology::JobMap;
 use base::{Error, ErrorClass, GateId, Result};
 use engine::{ContextSlot, Receive, RequestId, Send};
 use launch::wanted::WantedSize;
+use lending::Share;
 use memory::Buffer;
 use progress::System;
 use progress::entry_lock::{EntryLock, ProgramInside};
@@ -71,6 +72,8 @@ struct JoinedJob {
     polls: u32,
     /// The user's preference.
     traffic_class: TrafficClass,
+    /// The cores that this process lends while it waits, if it may.
+    share: Option<Share>,
 }
 
 /// A configuration, and the settings of the environment that could not be parsed.
@@ -126,6 +129,7 @@ impl ProcessKernel {
                 POLLS
             },
             traffic_class,
+            share: Share::find(),
             map,
         };
         let fresh = self.joined.set(joined).is_ok();

@@ -4,7 +4,9 @@ use std::fmt::Display;
 use std::str::FromStr;
 use std::sync::OnceLock;
 
-use crate::warn;
+use base::variables;
+
+use crate::{borrowing, warn};
 
 /// The kinds of schedules of loops, with the numbers of `omp_sched_t`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,7 +103,7 @@ fn read() -> UserSettings {
     let positive = 1..=i64::from(i32::MAX);
     UserSettings {
         controls: Controls {
-            threads: threads.first().copied().unwrap_or(cores as u32),
+            threads: threads.first().copied().unwrap_or_else(|| default_threads(cores)),
             is_dynamic: flag("OMP_DYNAMIC").unwrap_or_default(),
             active_levels_max: (levels as u32).min(ACTIVE_LEVELS_MAX),
             schedule,
@@ -123,6 +125,16 @@ fn read() -> UserSettings {
         affinity_format: text("OMP_AFFINITY_FORMAT")
             .unwrap_or_else(|| "level %L thread %i affinity %A".to_owned()),
     }
+}
+
+/// How many threads a team has by default.
+fn default_threads(cores: usize) -> u32 {
+    let together = text(variables::CORES).and_then(|number| number.parse().ok());
+    let threads = match (borrowing::share(), together) {
+        (Some(_), Some(together)) => borrowing::default_threads(cores, together),
+        _ => cores,
+    };
+    threads as u32
 }
 
 /// The value of a variable, without spaces around it, in lower case except for formats.

@@ -10,6 +10,13 @@ extern unsigned combray_doacross_depth(void);
 extern void combray_doacross_wait(const uint64_t *numbers);
 extern void combray_openmp_missing(const char *name) __attribute__((noreturn));
 
+extern void combray_openmp_ended(void);
+
+// A destructor, as the process may end without the functions that the program has registered.
+__attribute__((destructor)) static void ended(void) {
+    combray_openmp_ended();
+}
+
 #define WAIT(name, type)                                            \
     void name(type first, ...) {                                    \
         unsigned depth = combray_doacross_depth();                  \

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 mod barrier;
+mod borrowing;
 mod dependences;
 mod deques;
 mod entries;

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use sys::cores;
 
 use crate::barrier;
+use crate::borrowing;
 use crate::environment::{self, Controls};
 use crate::tasks::TaskGroup;
 use crate::team::{Region, ThreadTeam};
@@ -32,7 +33,7 @@ pub fn threads_for(thread: &Thread, asked: u32) -> u32 {
     }
     let mut threads = if asked > 0 { asked } else { controls.threads };
     if controls.is_dynamic {
-        threads = threads.min(settings.cores as u32);
+        threads = threads.min(borrowing::usable_cores() as u32);
     }
     if settings.thread_limit != u32::MAX {
         let others = waiting::busy() as u32 - 1;
@@ -79,6 +80,7 @@ pub fn open(thread: &'static Thread, body: Body, data: Address, threads: u32, ex
         workers::release_from(team, threads);
         team.resize(threads);
         workers::wake(team);
+        borrowing::begin(threads as usize);
         for id in known..threads {
             let worker = workers::obtain();
             team.workers.with(|workers| workers.push(worker));

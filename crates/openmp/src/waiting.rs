@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use sys::{cores, futex};
 
+use crate::borrowing;
 use crate::environment::{self, WaitPolicy};
 
 /// How often a waiting thread looks between two turns, and after how many turns it sleeps:
@@ -27,12 +28,14 @@ static BUSY: AtomicUsize = AtomicUsize::new(1);
 
 /// Counts threads that begin to work.
 pub fn more_busy(count: usize) {
-    BUSY.fetch_add(count, Ordering::Relaxed);
+    let before = BUSY.fetch_add(count, Ordering::Relaxed);
+    borrowing::note_busy(before + count);
 }
 
 /// Counts threads that have finished their work.
 pub fn fewer_busy(count: usize) {
-    BUSY.fetch_sub(count, Ordering::Relaxed);
+    let before = BUSY.fetch_sub(count, Ordering::Relaxed);
+    borrowing::note_busy(before - count);
 }
 
 /// How many threads work now.
@@ -43,7 +46,7 @@ pub fn busy() -> usize {
 /// Whether a condition comes to hold within a short time.
 fn soon(condition: impl Fn() -> bool) -> bool {
     let settings = environment::settings();
-    let is_crowded = busy() > settings.cores;
+    let is_crowded = busy() > borrowing::usable_cores();
     let (looks, turns) = match settings.wait_policy {
         WaitPolicy::Passive => (1, 1),
         WaitPolicy::Unset | WaitPolicy::Active if is_crowded => (1, CROWDED_TURNS_MAX),
@@ -81,7 +84,7 @@ impl WaitEvent {
             self.sleepers.fetch_add(1, Ordering::SeqCst);
             let seen = self.count.load(Ordering::SeqCst);
             if !condition() {
-                futex::wait(&self.count, seen, None);
+                borrowing::while_asleep(|| futex::wait(&self.count, seen, None));
             }
             self.sleepers.fetch_sub(1, Ordering::SeqCst);
         }
@@ -118,7 +121,7 @@ pub fn lock(word: &AtomicU32) {
         return;
     }
     while word.swap(AWAITED, Ordering::Acquire) != FREE {
-        futex::wait(word, AWAITED, None);
+        borrowing::while_asleep(|| futex::wait(word, AWAITED, None));
     }
 }
 

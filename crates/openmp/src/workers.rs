@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use sys::cores::{self, Cores};
 
 use crate::barrier;
+use crate::borrowing;
 use crate::environment;
 use crate::own::Own;
 use crate::team::ThreadTeam;
@@ -93,6 +94,7 @@ impl Worker {
     }
 
     fn run(&self) -> ! {
+        borrowing::note_thread();
         let mut given = 0;
         loop {
             self.event.wait_until(|| self.given.load(Ordering::SeqCst) != given);
@@ -108,7 +110,7 @@ impl Worker {
     /// core.
     fn leave_core_of(&self, team: &ThreadTeam) {
         let core = team.region.see(|region| region.core);
-        let has_room = team.size() as usize <= environment::settings().cores;
+        let has_room = team.size() as usize <= borrowing::usable_cores();
         if !has_room || core.is_none() || cores::current() != core {
             return;
         }
@@ -117,13 +119,15 @@ impl Worker {
             return;
         }
         self.moved.set(Some(Instant::now()));
-        let allowed = cores::allowed();
-        let others: Vec<usize> = allowed.iter().copied().filter(|one| Some(*one) != core).collect();
-        let (Ok(all), Ok(rest)) = (Cores::of(&allowed), Cores::of(&others)) else { return };
-        if !others.is_empty() && rest.bind().is_ok() {
-            // It was allowed there before; if the system refuses it now, it stays where it is.
-            let _ = all.bind();
-        }
+        borrowing::change_affinity(|allowed| {
+            let others: Vec<usize> =
+                allowed.iter().copied().filter(|one| Some(*one) != core).collect();
+            let (Ok(all), Ok(rest)) = (Cores::of(allowed), Cores::of(&others)) else { return };
+            if !others.is_empty() && rest.bind().is_ok() {
+                // It was allowed there before; if the system refuses it now, it stays where it is.
+                let _ = all.bind();
+            }
+        });
     }
 
     /// Runs the regions of a team until released.

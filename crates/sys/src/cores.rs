@@ -1,5 +1,6 @@
 //! The processor cores that this process may use, binding to cores, and yielding one.
 
+use std::time::Duration;
 use std::{io, mem};
 
 /// Returns how many cores this process can keep busy at once: the cores in its affinity mask (which
@@ -68,9 +69,19 @@ impl Cores {
     /// # Errors
     /// The system's, for example that none of the cores is allowed.
     pub fn bind(&self) -> io::Result<()> {
+        self.bind_thread(0)
+    }
+
+    /// Restricts a thread of this process to these cores; 0 is the calling thread. If it runs on
+    /// another core, the kernel moves it before this function returns.
+    ///
+    /// # Errors
+    /// The system's, for example that none of the cores is allowed.
+    pub fn bind_thread(&self, thread: u32) -> io::Result<()> {
         let set = self.words.as_ptr().cast::<libc::cpu_set_t>();
+        let length = mem::size_of_val(&self.words);
         // SAFETY: the kernel reads the given number of bytes, all inside `words`.
-        let done = unsafe { libc::sched_setaffinity(0, mem::size_of_val(&self.words), set) };
+        let done = unsafe { libc::sched_setaffinity(thread as libc::pid_t, length, set) };
         if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 }
@@ -113,6 +124,45 @@ pub fn current() -> Option<usize> {
     usize::try_from(unsafe { libc::sched_getcpu() }).ok()
 }
 
+/// What `sched_getattr` and `sched_setattr` exchange.
+#[repr(C)]
+#[derive(Default)]
+struct SchedulingAttributes {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    /// For ordinary threads, the time slice in nanoseconds.
+    runtime: u64,
+    deadline: u64,
+    period: u64,
+}
+
+/// Requests a time slice for the calling thread. A thread that wakes up gets its core at once if a
+/// thread with a longer time slice has it. Kernels before 6.12 ignore the request.
+///
+/// # Errors
+/// The system's, or `Unsupported` if the thread has a real-time or deadline policy.
+pub fn request_time_slice(slice: Duration) -> io::Result<()> {
+    let mut attributes = SchedulingAttributes::default();
+    let size = mem::size_of::<SchedulingAttributes>();
+    // SAFETY: the kernel writes at most `size` bytes, all inside `attributes`.
+    crate::check(unsafe {
+        libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, size, 0)
+    })?;
+    let ordinary = [libc::SCHED_OTHER, libc::SCHED_BATCH];
+    if !ordinary.contains(&(attributes.policy as libc::c_int)) {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    attributes.size = size as u32;
+    attributes.flags = 0;
+    attributes.runtime = slice.as_nanos() as u64;
+    // SAFETY: the kernel reads `size` bytes, all inside `attributes`.
+    crate::check(unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) })?;
+    Ok(())
+}
+
 /// Sets the timer slack of the calling thread to 1 microsecond, so that short sleeps last hardly
 /// longer than requested. By default the system combines timers within 50 microseconds.
 pub fn wake_precisely() {
@@ -125,6 +175,12 @@ pub fn wake_precisely() {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ordinary_threads_get_time_slices() {
+        let requested = std::thread::spawn(|| request_time_slice(Duration::from_millis(1)));
+        assert!(requested.join().unwrap().is_ok());
+    }
 
     #[test]
     fn at_least_one_core_is_usable() {

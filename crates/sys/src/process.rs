@@ -288,6 +288,13 @@ pub fn waits_in(process: i32) -> Option<String> {
     Some(name).filter(|name| !name.is_empty() && name != "0")
 }
 
+/// Returns the system's number of the calling thread; that of the main thread is the number of the
+/// process.
+pub fn thread_id() -> u32 {
+    // SAFETY: it takes nothing and always succeeds.
+    (unsafe { libc::syscall(libc::SYS_gettid) }) as u32
+}
+
 /// Returns the effective user of this process.
 pub fn user() -> u32 {
     // SAFETY: it takes nothing and always succeeds.

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 
 use base::variables;
+use lending::LendingBoard;
 use sys::cores;
 use sys::mapping::create_memory_file;
 use sys::process::ProcessBinding;
@@ -125,13 +126,14 @@ impl CpusetAssignment {
 
     /// Returns the variables of a process: the number of cores that all processes of this machine
     /// have together, if it is known, which a bound process cannot find out. Those of a bound
-    /// process also hold in which parts of the machine each process runs; and its cores in OpenMP's
-    /// form, so that its threads stay there, unless the user has chosen places. `own` are the
-    /// variables that are set for it.
+    /// process also hold in which parts of the machine each process runs; and, unless the user has
+    /// chosen them, its cores in OpenMP's form, so that its threads stay there, and the number of
+    /// threads in the pools of libraries. `own` are the variables that are set for it.
     pub(super) fn variables(
         &self,
         local_rank: usize,
         own: &[(OsString, OsString)],
+        own_cores: OwnCores,
     ) -> Vec<(&'static str, String)> {
         let (Some(topology), Some(threads)) = (&self.topology, self.cpuset(local_rank)) else {
             let shared = self.shared_cores.map(|cores| (variables::CORES, cores.to_string()));
@@ -147,18 +149,37 @@ impl CpusetAssignment {
             std::env::var_os(name).is_some()
                 || own.iter().any(|(known, _)| known == OsStr::new(name))
         };
-        if !OF_OPENMP.iter().any(is_set) {
-            let cores = topology.of_kind(Kind::Core);
-            let inside = cores.iter().map(|id| topology[*id].threads.intersection(threads));
-            let inside = inside.filter(|threads| !threads.is_empty());
+        let cores = topology.of_kind(Kind::Core);
+        let inside = cores.iter().map(|id| topology[*id].threads.intersection(threads));
+        let inside: Vec<CpuSet> = inside.filter(|threads| !threads.is_empty()).collect();
+        let count = inside.len();
+        if own_cores == OwnCores::Only && !OF_OPENMP.iter().any(is_set) {
             let place = |threads: CpuSet| {
                 let numbers: Vec<String> =
                     threads.iter().map(|number| number.to_string()).collect();
                 format!("{{{}}}", numbers.join(","))
             };
-            variables.push((OF_OPENMP[0], inside.map(place).collect::<Vec<_>>().join(",")));
+            let places = inside.into_iter().map(place).collect::<Vec<_>>();
+            variables.push((OF_OPENMP[0], places.join(",")));
+        }
+        // The other libraries use the first variable if theirs is not set.
+        if count > 0 && !is_set(&POOLS[0]) {
+            let first = usize::from(own_cores == OwnCores::AndLentOnes);
+            let unset = POOLS[first..].iter().filter(|name| !is_set(name));
+            variables.extend(unset.map(|name| (*name, count.to_string())));
         }
         variables
+    }
+
+    /// Whether each of so many processes is bound, to cores that no other one has.
+    pub(super) fn are_disjoint(&self, processes: usize) -> bool {
+        let mut taken = CpuSet::default();
+        (0..processes).all(|local_rank| {
+            let Some(cpuset) = self.cpuset(local_rank) else { return false };
+            let is_free = taken.intersection(cpuset).is_empty();
+            taken = taken.union(cpuset);
+            is_free
+        })
     }
 
     fn cpuset(&self, local_rank: usize) -> Option<&CpuSet> {
@@ -194,6 +215,32 @@ fn check(start: &Start) -> Result<(), LaunchError> {
     }
     Ok(())
 }
+
+/// Which cores the threads of a process may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OwnCores {
+    /// Its own.
+    Only,
+    /// Its own, and those that other processes lend.
+    AndLentOnes,
+}
+
+impl OwnCores {
+    /// Those of a process with this board.
+    pub(super) fn of(board: Option<&LendingBoard>) -> Self {
+        if board.is_some() { Self::AndLentOnes } else { Self::Only }
+    }
+}
+
+/// Variables that set the number of threads in the pools of libraries: of OpenMP, OpenBLAS, MKL,
+/// BLIS and NumExpr.
+const POOLS: [&str; 5] = [
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+];
 
 /// Variables with which a user configures where OpenMP's threads run.
 const OF_OPENMP: [&str; 4] = ["OMP_PLACES", "OMP_PROC_BIND", "GOMP_CPU_AFFINITY", "KMP_AFFINITY"];

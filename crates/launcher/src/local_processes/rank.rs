@@ -9,11 +9,12 @@ use std::process::{Command, Stdio};
 use base::variables::DESCRIPTORS;
 use launch::questions::QuestionBoard;
 use launch::{ABORT_REASON, reason};
+use lending::LendingBoard;
 use sys::process::{self, DescriptorLimit, Interest};
 use sys::socket;
 
 use super::PmiRequests;
-use super::cpuset_assignment::CpusetAssignment;
+use super::cpuset_assignment::{CpusetAssignment, OwnCores};
 use super::other_libraries::OtherLibrary;
 use super::parking::Parked;
 use super::tracing::NamedMemory;
@@ -41,10 +42,17 @@ pub(super) struct RankProcess {
     answers: Vec<u8>,
 }
 
-/// What was opened for a process ahead, the file through which it is asked what it does, and the
-/// memory of its trace.
-type OpenedForRank<'a> =
-    (Option<&'a OpenedAhead>, Option<&'a QuestionBoard>, Option<NamedMemory<'a>>);
+/// The files that a process inherits.
+pub(super) struct OpenedForRank<'a> {
+    /// What was opened for it because it may not open it itself.
+    pub ahead: Option<&'a OpenedAhead>,
+    /// The file through which it is asked what it does.
+    pub questions: Option<&'a QuestionBoard>,
+    /// The memory of its trace, with the variable that names it.
+    pub trace: Option<NamedMemory<'a>>,
+    /// The cores that it lends and borrows.
+    pub lending: Option<&'a LendingBoard>,
+}
 
 /// Which of its descriptors is ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,16 +73,15 @@ const LEFT_BYTES_MAX: usize = 1 << 20;
 
 impl RankProcess {
     /// Starts the process. It reads `input` and writes to a terminal, if the launcher and the
-    /// system have one, or to a pipe. `descriptors` is its limit of open files, `ahead` what was
-    /// opened for it, `questions` the file through which it is asked what it does, and `trace` the
-    /// memory of its trace, with the variable that names it.
+    /// system have one, or to a pipe. `descriptors` is its limit of open files, and `opened` are
+    /// the files that it inherits.
     pub(super) fn start(
         place: &RankIdentity<'_>,
         program: &ProgramStart,
         (input, has_terminal): (Stdio, bool),
         descriptors: DescriptorLimit,
         cpuset_assignment: &CpusetAssignment,
-        (ahead, questions, trace): OpenedForRank<'_>,
+        opened: OpenedForRank<'_>,
     ) -> io::Result<Self> {
         let (ours, theirs) = socket::pair()?;
         socket::name_senders(ours.as_fd())?;
@@ -97,7 +104,9 @@ impl RankProcess {
         command.envs(program.variables.iter().map(|(name, value)| (name, value)));
         command.envs(variables::of_rank(place));
         let cpuset = place.local_rank as usize;
-        command.envs(cpuset_assignment.variables(cpuset, &program.variables));
+        let OpenedForRank { ahead, questions, trace, lending } = opened;
+        let cores = OwnCores::of(lending);
+        command.envs(cpuset_assignment.variables(cpuset, &program.variables, cores));
         command.env("PMI_FD", theirs.as_raw_fd().to_string());
         command.stdin(input);
         command.stdout(their_output).stderr(their_errors);
@@ -112,6 +121,8 @@ impl RankProcess {
         let (trace, trace_variable) = trace.unzip();
         command.envs(trace_variable);
         kept.extend(trace.map(AsFd::as_fd));
+        command.envs(lending.map(LendingBoard::variable));
+        kept.extend(lending.map(|board| board.file().as_fd()));
         let child = process::spawn_bound(&mut command, &kept, descriptors, &binding)?;
         for descriptor in [output.as_raw_fd(), errors.as_raw_fd(), ours.as_raw_fd()] {
             process::set_nonblocking(descriptor)?;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use engine::{Outcome, RequestId};
+use lending::Share;
 use progress::System;
 use progress::waiting::{CoreSharing, WaitHistory, WaitingSystem};
 use runtime::{Doorbell, TrafficClass};
@@ -42,11 +43,24 @@ impl ProcessKernel {
         if workers.is_some() {
             wait_history = wait_history.on_shared_kernel_thread();
         }
-        if joined.traffic_class == TrafficClass::Compute {
+        // A process gets the core of a waiting one only once that sleeps.
+        if joined.traffic_class == TrafficClass::Compute || joined.share.is_some() {
             wait_history.sparing()
         } else {
             wait_history
         }
+    }
+
+    /// Lends the core of the calling thread, which begins to sleep; returns whether it did.
+    #[cold]
+    pub(crate) fn lend_core(&self) -> bool {
+        self.joined().share.is_some_and(|share| share.main_thread_sleeps())
+    }
+
+    /// Takes back the core that [`lend_core`](Self::lend_core) has lent.
+    #[cold]
+    pub(crate) fn take_core_back(&self) {
+        self.joined().share.iter().for_each(Share::thread_wakes);
     }
 
     /// Polls for a request of the engine and takes its outcome, if the request completes soon.

@@ -229,6 +229,14 @@ impl Waiter for Process {
         ProcessKernel::doorbell(self)
     }
 
+    fn lend_core(&self) -> bool {
+        ProcessKernel::lend_core(self)
+    }
+
+    fn take_core_back(&self) {
+        ProcessKernel::take_core_back(self);
+    }
+
     fn note_sleep(&self, slept: Duration) {
         self.instruments().runtime.note_sleep(slept);
         self.instruments().journal.note_sleep(slept);

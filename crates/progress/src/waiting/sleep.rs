@@ -9,6 +9,7 @@ use std::time::Duration;
 use engine::RequestId;
 
 use super::SLEEP_MAX;
+use super::waiter::Waiter;
 use crate::system::WaitingSystem;
 
 /// The sleeping threads of a process.
@@ -52,6 +53,8 @@ pub(super) struct Sleep {
     active_rounds: u32,
     /// How many times it has yielded to ready threads before its first sleep.
     pub(super) turns: u32,
+    /// Whether the core of its thread is lent to other processes.
+    lends_core: bool,
 }
 
 pub(super) const ASLEEP: u32 = 0;
@@ -92,6 +95,7 @@ impl Sleep {
             checked: 0,
             active_rounds: 0,
             turns: 0,
+            lends_core: false,
         }
     }
 
@@ -99,6 +103,22 @@ impl Sleep {
     pub(super) fn note_long(&mut self, now: u64) {
         if self.since == 0 {
             self.since = now;
+        }
+    }
+
+    /// Lends the core of the calling thread, which is about to sleep, until the wait ends: it uses
+    /// little time for what arrives in between.
+    pub(super) fn lend_core(&mut self, waiter: &impl Waiter) {
+        if !self.lends_core {
+            self.lends_core = waiter.lend_core();
+        }
+    }
+
+    /// Takes the core back at the end of the wait.
+    #[inline]
+    pub(super) fn take_core_back(&self, waiter: &impl Waiter) {
+        if self.lends_core {
+            waiter.take_core_back();
         }
     }
 

@@ -133,6 +133,7 @@ pub(super) fn poll_again_soon<W: Waiter>(
         stage != WaitStage::Sleep
     });
     if stage == WaitStage::Sleep {
+        sleep.lend_core(waiter);
         run_due_checks_if_time_passed(waiter, sleep);
     }
 }
@@ -173,6 +174,7 @@ pub(super) fn sleep_beside_others<W: Waiter>(
         return is_done;
     }
     sleep.note_long(shared.kernel.now());
+    sleep.lend_core(waiter);
     let limit = if has_designated { SLEEP_MAX } else { SHORT_SLEEP };
     sleep.was_designated |= sleep_among(shared, sleep.awaited, |word| {
         shared.lock.without(|| shared.kernel.sleep_at_most(word, ASLEEP, limit));
@@ -183,6 +185,7 @@ pub(super) fn sleep_beside_others<W: Waiter>(
 /// Ends a wait: if it was the designated waiter, another sleeper takes over.
 #[inline]
 pub(super) fn end_wait(waiter: &impl Waiter, sleep: &Sleep) {
+    sleep.take_core_back(waiter);
     if sleep.was_designated {
         designate_next(waiter);
     }
@@ -271,6 +274,7 @@ pub(super) fn sleep_until_rung<W: Waiter>(
     let limit = if waiter.must_poll_again() { sleep.next_short_sleep() } else { SLEEP_MAX };
     let since = shared.kernel.now();
     sleep.note_long(since);
+    sleep.lend_core(waiter);
     shared.lock.without(|| doorbell.wait(ticket, limit));
     // The process that rang may have raised a flag that only the thread that waits for it checks.
     wake_checking_sleepers(shared);

@@ -77,6 +77,16 @@ pub trait Waiter {
     /// Returns the doorbell that rings when something arrives; none if nothing can arrive.
     fn doorbell(&self) -> Option<&Arc<dyn Doorbell>>;
 
+    /// Lends the core of the calling thread to other processes until
+    /// [`take_core_back`](Self::take_core_back) is called; returns whether it did. Called before
+    /// the first sleep of a wait.
+    fn lend_core(&self) -> bool {
+        false
+    }
+
+    /// Ends what [`lend_core`](Self::lend_core) began. Called at the end of the wait.
+    fn take_core_back(&self) {}
+
     /// Records that a thread has slept for this long.
     fn note_sleep(&self, slept: Duration);
 

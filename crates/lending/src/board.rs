@@ -1,0 +1,138 @@
+//! The memory file with a slot for each process of the machine.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+
+use base::variables::LENDING;
+use memory::SharedMemory;
+
+/// The words of the head.
+pub(crate) const HEAD_WORDS: usize = 16;
+/// How many cores are lent now, in the head.
+pub(crate) const IDLE: usize = 0;
+
+/// The words of a slot.
+pub(crate) const SLOT_WORDS: usize = 64;
+/// The id of the process that has joined; 0: none.
+pub(crate) const PROCESS: usize = 0;
+/// The number of its threads that are awake: a signed number, as a thread that the counting library
+/// does not know may sleep.
+pub(crate) const AWAKE: usize = 1;
+/// How many cores it has. Stored last when it joins: as long as it is 0, nothing is lent.
+pub(crate) const CORES: usize = 2;
+/// Whether it has more busy threads than cores.
+pub(crate) const WANTS: usize = 3;
+/// How many cores of others it uses.
+pub(crate) const BORROWS: usize = 4;
+/// The word on which it waits for changes, and whether it does.
+pub(crate) const CHANGES: usize = 5;
+pub(crate) const WATCHES: usize = 6;
+/// Since when the number of its idle cores has not changed, and the sums for reports; in ticks.
+pub(crate) const SINCE: usize = 7;
+pub(crate) const LENT: usize = 8;
+pub(crate) const BORROWED: usize = 9;
+/// How often it has lent cores.
+pub(crate) const TIMES_LENT: usize = 10;
+/// The set of its cores, a bit for each.
+pub(crate) const SET: usize = 32;
+const SET_WORDS: usize = SLOT_WORDS - SET;
+
+/// Cores with higher numbers are not lent.
+pub(crate) const CORES_MAX: usize = SET_WORDS * 32;
+
+/// The unit of times on the board, in nanoseconds. A sum of them fits for half a day.
+pub(crate) const TICK_NS: u64 = 10_000;
+
+/// The launcher's handle of the board.
+#[derive(Debug)]
+pub struct LendingBoard {
+    memory: Rc<SharedMemory>,
+    file: File,
+    processes: u32,
+}
+
+/// What a process has lent and borrowed until now, in seconds times cores.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LendingRecord {
+    /// How long cores of this process were lent.
+    pub lent: f64,
+    /// How often it has lent cores.
+    pub times_lent: u32,
+    /// How long cores of other processes were available to it.
+    pub borrowed: f64,
+}
+
+impl LendingBoard {
+    /// Creates the board for the processes of a machine.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn create(processes: u32) -> io::Result<Self> {
+        let (memory, file) = SharedMemory::create(words(processes), 0)?;
+        Ok(Self { memory, file, processes })
+    }
+
+    /// Returns the file, which processes inherit.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Returns the environment variable by which a process finds the file. The process inherits the
+    /// descriptor under the number that it has here.
+    pub fn variable(&self) -> (&'static str, String) {
+        (LENDING, self.file.as_raw_fd().to_string())
+    }
+
+    /// Returns what a process has lent and borrowed; none if it has not joined.
+    pub fn record(&self, local_rank: u32) -> Option<LendingRecord> {
+        let is_there = local_rank < self.processes;
+        is_there.then(|| record_of(&self.memory, local_rank as usize)).flatten()
+    }
+}
+
+/// Returns how many words the memory for so many processes has.
+pub(crate) fn words(processes: u32) -> usize {
+    HEAD_WORDS + SLOT_WORDS * processes as usize
+}
+
+/// Returns a word of the slot of a process.
+pub(crate) fn word(memory: &SharedMemory, slot: usize, place: usize) -> &AtomicU32 {
+    memory.word(HEAD_WORDS + SLOT_WORDS * slot + place)
+}
+
+/// Returns what the process of a slot has lent and borrowed; none if no process has joined there.
+pub(crate) fn record_of(memory: &SharedMemory, slot: usize) -> Option<LendingRecord> {
+    let value = |place| word(memory, slot, place).load(SeqCst);
+    let seconds = |place| f64::from(value(place)) * TICK_NS as f64 / 1e9;
+    (value(CORES) > 0).then(|| LendingRecord {
+        lent: seconds(LENT),
+        times_lent: value(TIMES_LENT),
+        borrowed: seconds(BORROWED),
+    })
+}
+
+/// Returns how many of its cores a process lends that has so many cores and threads awake.
+pub(crate) fn idle(cores: u32, awake: i32) -> u32 {
+    cores.saturating_sub(awake.max(0) as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_lends_the_cores_that_its_threads_leave() {
+        assert_eq!([idle(4, 5), idle(4, 4), idle(4, 1), idle(4, 0), idle(4, -3)], [0, 0, 3, 4, 4]);
+    }
+
+    #[test]
+    fn processes_that_have_not_joined_lend_nothing() {
+        let board = LendingBoard::create(2).unwrap();
+        assert_eq!(board.record(0), None);
+        assert_eq!(board.record(2), None);
+        assert_eq!(board.variable().0, LENDING);
+    }
+}
