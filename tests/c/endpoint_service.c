@@ -178,6 +178,45 @@ static void survive(const char *file) {
     printf("client is done\n");
 }
 
+static combray_event next_but_silent(void) {
+    combray_event event;
+    do event = next(0);
+    while (event.type == COMBRAY_SILENT);
+    return event;
+}
+
+// The service is stopped twice. The client gets an event each time; after the first one the service
+// goes on, and the connection with it.
+static void watch(const char *file) {
+    char uri[URI];
+    combray_connection connection;
+    combray_event event;
+    read_uri(file, uri);
+    DO(combray_connect(endpoint, uri, "hello", 6, &connection, -1, &connection));
+    SURE(class_of(combray_keepalive(connection, 100)) == MPI_ERR_ARG, "it is not accepted yet");
+    SURE(next(0).type == COMBRAY_CONNECTED, "not connected");
+    SURE(class_of(combray_keepalive(connection, -1)) == MPI_ERR_ARG, "a negative time");
+    DO(combray_keepalive(connection, 150));
+    for (int stop = 0; stop < 2; stop++) {
+        printf("stop\n");
+        fflush(stdout);
+        event = next(0);
+        SURE(event.type == COMBRAY_SILENT && event.connection == connection, "event %d", event.type);
+        SURE(event.context == &connection && event.status == MPI_SUCCESS, "status %d", event.status);
+        if (stop) break;
+        printf("go on\n");
+        fflush(stdout);
+        DO(combray_send(connection, "here?", 6, NULL, 0));
+        event = next_but_silent();
+        SURE(event.type == COMBRAY_RECEIVED && event.bytes == 6, "event %d", event.type);
+        DO(combray_return(endpoint, &event));
+    }
+    // A peer whose silence was reported has no more time than that to close its end.
+    DO(combray_disconnect(connection));
+    SURE(next_but_silent().type == COMBRAY_CLOSED, "not closed");
+    printf("client is done\n");
+}
+
 // Serves, and prints how many strangers were refused.
 static void guard(const char *file, int clients) {
     size_t refused;
@@ -214,6 +253,7 @@ int main(int argc, char **argv) {
     else if (strcmp(part, "die") == 0) use(file, by_descriptor, 1);
     else if (strcmp(part, "again") == 0) again(file, number);
     else if (strcmp(part, "survive") == 0) survive(file);
+    else if (strcmp(part, "watch") == 0) watch(file);
     else SURE(0, "unknown part %s", part);
     DO(combray_endpoint_close(&endpoint));
     return 0;

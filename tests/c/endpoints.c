@@ -254,6 +254,10 @@ int main(int argc, char **argv) {
     MPI_Barrier(MPI_COMM_WORLD);
     notified_sends();
     rejections();
+    for (int wake = 0; wake < 3; wake++) OK(combray_endpoint_wake(endpoint));
+    next(COMBRAY_WOKEN);
+    OK(combray_endpoint_poll(endpoint, &event, 0));
+    CHECK_EQ(event.type, COMBRAY_EVENT_NONE);
     event.lent = 5;
     CHECK_EQ(class_of(combray_return(endpoint, &event)), MPI_ERR_ARG);
     MPI_Barrier(MPI_COMM_WORLD);

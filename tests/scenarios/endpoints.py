@@ -205,6 +205,19 @@ def a_client_survives_a_killed_service(runner):
 
 
 @places(2)
+def a_stopped_peer_is_reported_as_silent(runner):
+    needs_combray(runner)
+    for nodes in ({}, {"COMBRAY_NODE": "other"}):
+        with uri_file() as file, started() as start:
+            service = start(runner, "serve", file, 5)
+            client = start(runner, "watch", file, **nodes)
+            for line, what in (("stop", signal.SIGSTOP), ("go on", signal.SIGCONT), ("stop", signal.SIGSTOP)):
+                assert client.stdout.readline() == f"{line}\n"
+                service.send_signal(what)
+            assert output_of(client) == "client is done\n"
+
+
+@places(2)
 def a_send_to_a_process_that_has_closed_everything_ends(runner):
     needs_combray(runner)
     command = [*runner.mpiexec, "-x", "COMBRAY_HELPER=never", "-n", "2", str(runner.build / "endpoints"), "late"]
@@ -268,6 +281,7 @@ SCENARIOS = [
     programs_with_the_key_in_a_file,
     strangers_change_nothing_but_a_counter,
     a_client_survives_a_killed_service,
+    a_stopped_peer_is_reported_as_silent,
     a_send_to_a_process_that_has_closed_everything_ends,
     programs_do_at_random_what_endpoints_can_do,
 ]

@@ -46,7 +46,8 @@ impl ActiveOperation for Endpoints {
 
     fn advance(&self, process: &Process) -> Step {
         let mut active = false;
-        if self.watcher.get().is_some_and(|watcher| watcher.take_news()) {
+        let has_news = self.watcher.get().is_some_and(|watcher| watcher.take_news());
+        if has_news {
             active |= self.serve_sockets(process);
         }
         let mut state = self.state.borrow_mut();
@@ -56,6 +57,8 @@ impl ActiveOperation for Endpoints {
         active |= state.complete_sends(process);
         active |= state.resume(process);
         active |= state.note_failures(process);
+        // After what has arrived was taken.
+        active |= has_news && state.look_after_peers(process, Instant::now());
         // Without endpoints, too: a send of a peer that waits for its receipt ends only when this
         // process takes the message.
         if active { Step::Active } else { Step::Idle }
@@ -96,12 +99,13 @@ impl Endpoints {
 impl ServiceState {
     /// Returns the interval of ticks in milliseconds; 0: none.
     fn tick(&self) -> u32 {
+        let of_keepalive = self.keepalive_tick();
         let is_meeting = !self.meetings.is_empty()
             || !self.waiting.is_empty()
             || !self.endpoints.keys_where(|one| one.port.must_be_polled()).is_empty();
         match (is_meeting, self.is_refused || !self.connections.is_empty()) {
             (true, _) => TICK_MEETING,
-            (false, true) => TICK_CONNECTED,
+            (false, true) => TICK_CONNECTED.min(of_keepalive),
             (false, false) => 0,
         }
     }
@@ -313,6 +317,7 @@ impl ServiceState {
         let Some(connection) = found.filter(|one| one.stage == Stage::Open) else {
             return discard(process, message);
         };
+        connection.note_arrival();
         if connection.outbox.overflows(|send| process.is_complete(send)) {
             discard(process, message);
             return self.break_off(process, key, TAKES_NOTHING);
@@ -433,6 +438,7 @@ impl ServiceState {
         if connection.peer.is_none_or(|peer| peer.gate != from) {
             return;
         }
+        connection.note_arrival();
         match word {
             Word::Met if connection.stage == Stage::Introduced => self.request(key),
             Word::Accepted if connection.stage == Stage::Awaiting => {
@@ -470,7 +476,13 @@ impl ServiceState {
                     false => connection.arriving.push_back(Arrival::Read(access)),
                 }
             }
-            Word::Read(_) => {}
+            Word::Ask
+                if connection.stage == Stage::Open
+                    && !connection.outbox.overflows(|send| process.is_complete(send)) =>
+            {
+                self.tell(process, key, &Word::Here);
+            }
+            Word::Read(_) | Word::Ask | Word::Here => {}
             Word::Done(number, refused) => self.note_done(process, key, number, refused),
             Word::Closed if connection.arriving.is_empty() => self.note_end(process, key),
             Word::Closed => connection.arriving.push_back(Arrival::End),

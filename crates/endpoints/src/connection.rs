@@ -2,14 +2,16 @@
 //! returned.
 
 use std::collections::VecDeque;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use base::{Error, GateId};
 use dynamic::PortTarget;
 use engine::RequestId;
 use memory::Buffer;
 
+use crate::keepalive::Keepalive;
 use crate::message::{MemoryAccess, Word};
+use crate::service::CLOSING_MAX;
 use crate::transfers::{Announced, OPERATIONS_MAX, Transfers};
 
 /// One end of a connection.
@@ -32,6 +34,8 @@ pub(crate) struct Connection {
     pub transfers: Transfers,
     /// How many sends whose memory belongs to the program are not complete.
     pub lent: u32,
+    /// Notices that the peer is silent, if the program wants that.
+    pub keepalive: Option<Box<Keepalive>>,
     /// When the peer must have answered.
     pub deadline: Option<Instant>,
     /// The processes that have sent [`Word::Met`] during the meeting.
@@ -76,6 +80,7 @@ impl Connection {
             arriving: VecDeque::new(),
             transfers: Transfers::default(),
             lent: 0,
+            keepalive: None,
             deadline,
             met_by: Vec::new(),
             ended_by: Vec::new(),
@@ -94,6 +99,22 @@ impl Connection {
         if claims.len() < CLAIMS_MAX && !claims.contains(&from) {
             claims.push(from);
         }
+    }
+
+    /// Notes that something has arrived from the peer.
+    pub fn note_arrival(&mut self) {
+        if let Some(keepalive) = &mut self.keepalive {
+            keepalive.note_arrival();
+        }
+    }
+
+    /// Returns how long the peer may take to close its end. One whose silence was reported gets no
+    /// more time than the program has set.
+    pub fn closing_max(&self) -> Duration {
+        let keepalive = self.keepalive.as_ref();
+        keepalive
+            .and_then(|one| one.reported_limit())
+            .map_or(CLOSING_MAX, |limit| limit.min(CLOSING_MAX))
     }
 
     /// Whether as much has begun to arrive as a peer can have sent that keeps to the rules.

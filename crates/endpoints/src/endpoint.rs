@@ -8,7 +8,7 @@ use dynamic::{Port, PortSecret};
 use memory::Buffer;
 use mpi::Process;
 
-use crate::event::{EndpointEvent, EventBody};
+use crate::event::{EndpointEvent, EndpointEventKind, EventBody};
 use crate::registered::RegisteredMemory;
 use crate::signal::Flag;
 use crate::slots::Slots;
@@ -26,6 +26,8 @@ pub(crate) struct Endpoint {
     flag: Option<Flag>,
     /// The memory that connections may still be granted, in bytes.
     pub memory_left: u64,
+    /// Whether the queue has an event `Woken`.
+    is_woken: bool,
     /// The connection that was last found to have used up its window.
     pub exhausted: Option<u32>,
     /// The memory that the other ends of its connections may access.
@@ -45,8 +47,18 @@ pub(crate) struct LentMessage {
 impl Endpoint {
     pub fn new(port: Port, memory: u64, secret: Option<PortSecret>) -> Self {
         let (events, lent, memories) = Default::default();
-        let (flag, exhausted) = (None, None);
-        Self { port, secret, events, lent, flag, memory_left: memory, exhausted, memories }
+        let (flag, exhausted, is_woken) = (None, None, false);
+        Self {
+            port,
+            secret,
+            events,
+            lent,
+            flag,
+            memory_left: memory,
+            is_woken,
+            exhausted,
+            memories,
+        }
     }
 
     /// Ends the accesses of other processes to the memory of the endpoint.
@@ -74,8 +86,19 @@ impl Endpoint {
         }
     }
 
+    /// Adds the event `Woken`, unless the queue has it.
+    pub fn push_wake(&mut self) {
+        if !std::mem::replace(&mut self.is_woken, true) {
+            let (kind, body) = (EndpointEventKind::Woken, EventBody::Nothing);
+            self.push(EndpointEvent { kind, connection: 0, context: 0, body });
+        }
+    }
+
     pub fn pop(&mut self) -> Option<EndpointEvent> {
         let event = self.events.pop_front();
+        if event.as_ref().is_some_and(|one| one.kind == EndpointEventKind::Woken) {
+            self.is_woken = false;
+        }
         if self.events.is_empty()
             && let Some(flag) = &mut self.flag
         {

@@ -8,8 +8,9 @@ use mpi::Process;
 
 use crate::connection::{Arrival, Silence, Stage};
 use crate::event::{EndpointEvent, EndpointEventKind, EventBody};
+use crate::keepalive::KeepaliveStep;
 use crate::message::Word;
-use crate::service::{CLOSING_MAX, ServiceState, Underway};
+use crate::service::{ServiceState, Underway};
 
 impl ServiceState {
     /// Puts an event of a connection into the queue of its endpoint.
@@ -95,7 +96,7 @@ impl ServiceState {
             }
             Stage::Open => {
                 connection.stage = Stage::Closing;
-                connection.deadline = Instant::now().checked_add(CLOSING_MAX);
+                connection.deadline = Instant::now().checked_add(connection.closing_max());
                 connection.arriving.retain(|arrival| match arrival {
                     Arrival::Message(request, ..) => {
                         process.runtime().detach(*request);
@@ -169,6 +170,37 @@ impl ServiceState {
             self.lose(process, key, peer_failed());
         }
         true
+    }
+
+    /// Returns the interval of ticks for connections whose programs want to know when the peer is
+    /// silent, in milliseconds.
+    pub fn keepalive_tick(&self) -> u32 {
+        let connections = self.kept_alive.iter().filter_map(|key| self.connections.get(*key));
+        let ticks = connections.filter_map(|one| one.keepalive.as_ref()).map(|one| one.tick());
+        ticks.min().unwrap_or(u32::MAX)
+    }
+
+    /// Asks peers that are silent for a sign of life, and reports those that give none. Returns
+    /// whether there were any.
+    pub fn look_after_peers(&mut self, process: &Process, now: Instant) -> bool {
+        let mut active = false;
+        for key in std::mem::take(&mut self.kept_alive) {
+            let connection = self.connections.get_mut(key).filter(|one| one.stage == Stage::Open);
+            let Some(keepalive) = connection.and_then(|one| one.keepalive.as_mut()) else {
+                continue;
+            };
+            let step = keepalive.look(now);
+            self.kept_alive.push(key);
+            match step {
+                KeepaliveStep::Nothing => continue,
+                KeepaliveStep::Ask => self.tell(process, key, &Word::Ask),
+                KeepaliveStep::Report => {
+                    self.push(key, EndpointEventKind::Silent, EventBody::Nothing);
+                }
+            }
+            active = true;
+        }
+        active
     }
 
     /// Ends the connections whose peers have not answered in time.

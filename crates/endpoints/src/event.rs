@@ -37,6 +37,12 @@ pub enum EndpointEventKind {
     Lost,
     /// A read or write of memory of the other end, or a fence, has ended.
     Completed,
+    /// Nothing has arrived from the other process for as long as the program has set, although it
+    /// was asked to answer. The connection exists.
+    Silent,
+    /// The program has called [`Endpoints::wake`](crate::Endpoints::wake). The event is of no
+    /// connection.
+    Woken,
 }
 
 /// What belongs to an event.

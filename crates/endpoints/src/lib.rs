@@ -6,6 +6,7 @@ mod connection;
 mod endpoint;
 mod ends;
 mod event;
+mod keepalive;
 mod message;
 mod registered;
 mod service;

@@ -77,6 +77,10 @@ pub(crate) enum Word {
     Following(u32),
     /// An operation of the receiver is complete, or was refused.
     Done(u32, Option<ErrorClass>),
+    /// The receiver must answer, because the sender has received nothing for a while.
+    Ask,
+    /// The answer.
+    Here,
 }
 
 /// The length of a message about a connection, at most.
@@ -95,6 +99,8 @@ impl Control {
             Word::Piece(operation, offset) => (7, *offset, operation.to_bytes()),
             Word::Following(operation) => (8, 0, operation.to_bytes()),
             Word::Done(operation, refusal) => (9, 0, (*operation, *refusal).to_bytes()),
+            Word::Ask => (10, 0, Vec::new()),
+            Word::Here => (11, 0, Vec::new()),
         };
         Self { to, kind, amount, data }.to_bytes()
     }
@@ -115,6 +121,8 @@ impl Control {
                 let (operation, refusal) = Codec::from_bytes(&data)?;
                 Word::Done(operation, refusal)
             }
+            10 => Word::Ask,
+            11 => Word::Here,
             _ => return None,
         };
         Some((to, word))
@@ -141,6 +149,8 @@ mod tests {
             Word::Following(6),
             Word::Done(7, None),
             Word::Done(8, Some(ErrorClass::Access)),
+            Word::Ask,
+            Word::Here,
         ];
         for word in words {
             let bytes = Control::encode(9, &word);

@@ -16,6 +16,7 @@ use mpi::Process;
 use crate::connection::{Connection, ConnectionPeer, Outbox, Stage, cost};
 use crate::endpoint::Endpoint;
 use crate::event::EndpointEvent;
+use crate::keepalive::Keepalive;
 use crate::message::{CONTROL, Control, Introduction, Word};
 use crate::signal::Watcher;
 use crate::slots::Slots;
@@ -50,6 +51,8 @@ pub(crate) struct ServiceState {
     pub arriving: Vec<u32>,
     /// The sends whose memory belongs to the program.
     pub sends: Vec<LentSend>,
+    /// The connections whose programs want to know when the peer is silent; some may have ended.
+    pub kept_alive: Vec<u32>,
     /// The connections at which a message could not be sent because earlier ones had not left.
     pub held_up: Vec<u32>,
     /// How many failed processes were noted.
@@ -317,6 +320,38 @@ impl Endpoints {
         let mut state = self.state.borrow_mut();
         state.connections.get(key).ok_or_else(|| unknown_connection(key))?;
         state.begin_closing(process, key);
+        Ok(())
+    }
+
+    /// Reports the event `Silent` from now on when nothing arrives at a connection for `limit`,
+    /// although the peer is asked for a sign of life; `None`: no longer.
+    ///
+    /// # Errors
+    /// `Arg` if there is no such connection, or it is not open.
+    pub fn set_keepalive(&self, key: u32, limit: Option<Duration>) -> Result<()> {
+        let mut state = self.state.borrow_mut();
+        let connection = state.connections.get_mut(key).ok_or_else(|| unknown_connection(key))?;
+        if connection.stage != Stage::Open {
+            return Err(not_open(connection.stage));
+        }
+        let begin = |limit| Box::new(Keepalive::new(limit, Instant::now()));
+        connection.keepalive = limit.map(begin);
+        if limit.is_some() && !state.kept_alive.contains(&key) {
+            state.kept_alive.push(key);
+        }
+        drop(state);
+        self.set_tick();
+        Ok(())
+    }
+
+    /// Puts the event `Woken` into the queue of an endpoint, unless it is there, and wakes the
+    /// threads that wait.
+    ///
+    /// # Errors
+    /// `Arg` if there is no such endpoint.
+    pub fn wake(&self, process: &Process, endpoint: u32) -> Result<()> {
+        self.with_endpoint(endpoint, Endpoint::push_wake)?;
+        process.wake_other_threads();
         Ok(())
     }
 

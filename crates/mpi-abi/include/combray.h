@@ -357,7 +357,14 @@ enum {
      * COMBRAY_NOTIFY, or because the owner of the memory has refused it. `context` is that of the
      * call. `status` is MPI_SUCCESS, or MPI_ERR_BASE if the memory is not registered (any more) at
      * the endpoint of the other end, MPI_ERR_ACCESS or MPI_ERR_RMA_RANGE. */
-    COMBRAY_COMPLETED = 9
+    COMBRAY_COMPLETED = 9,
+    /* After combray_keepalive: nothing has come from the other process for the time that was set,
+     * although it was asked for a sign of life. Its program may be stopped, or the network
+     * interrupted. The connection stays; wait on, or call combray_disconnect. The event comes once
+     * for each silence. */
+    COMBRAY_SILENT = 10,
+    /* A thread has called combray_endpoint_wake. */
+    COMBRAY_WOKEN = 11
 };
 
 /* An event. */
@@ -429,6 +436,11 @@ int combray_endpoint_refused(combray_endpoint endpoint, size_t *count);
  * Errors: MPI_ERR_ARG for a null pointer. */
 int combray_endpoint_poll(combray_endpoint endpoint, combray_event *event, int timeout);
 
+/* Puts an event COMBRAY_WOKEN into the queue, unless one is there, so that a thread that waits in
+ * combray_endpoint_poll, or for the descriptor, returns. For programs whose threads may call this
+ * interface at the same time (option "threads"). */
+int combray_endpoint_wake(combray_endpoint endpoint);
+
 /* Returns the data of an event, which must not be used any more. Events may be returned in any
  * order, also after the end of the connection. Does nothing for an event without data. A program
  * that does not return messages stops its peers from sending more; peers of other connections are
@@ -480,6 +492,15 @@ int combray_reject(combray_connection connection, const void *data, size_t bytes
  *
  * Errors: MPI_ERR_ARG if there is no such connection. */
 int combray_disconnect(combray_connection connection);
+
+/* From now on, an event COMBRAY_SILENT reports when nothing has come from the other process for
+ * `milliseconds`; 0: no longer. After half of that time the library asks the other one for a sign of
+ * life, which is given without a call of the program there (not with COMBRAY_HELPER=never). A
+ * connection without this call, or on which messages arrive, causes no messages for it.
+ *
+ * Errors: MPI_ERR_ARG if there is no such connection, it is not accepted yet or closed, or for a
+ * negative time. */
+int combray_keepalive(combray_connection connection, int milliseconds);
 
 /* Sends the `bytes` bytes at `data`, at most 1 GiB, as one message. Messages of a connection arrive
  * once and in order. The memory may be used again when the call returns; with COMBRAY_NOTIFY in

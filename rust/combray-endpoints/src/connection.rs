@@ -3,8 +3,9 @@
 use std::fmt;
 use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use crate::endpoint::Shared;
+use crate::endpoint::{Shared, milliseconds};
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::Message;
 use crate::memory::MemoryName;
@@ -192,6 +193,23 @@ impl Connection {
             Ok(()) => Ok(TransferId(token)),
             Err(error) => Err((error, self.shared.take_send(token))),
         }
+    }
+
+    /// Lets [`Event::Silent`](crate::Event::Silent) report from now on when nothing comes from the
+    /// other process for `limit`, rounded up to milliseconds; `None`: no longer. After half of that
+    /// time the other library is asked for a sign of life. A connection without this call, or on
+    /// which messages arrive, causes no messages for it.
+    ///
+    /// # Errors
+    /// [`Argument`](ErrorKind::Argument) and [`Closed`](ErrorKind::Closed) as for
+    /// [`send`](Self::send).
+    pub fn set_keepalive(&self, limit: Option<Duration>) -> Result<()> {
+        let handle = self.state.lock();
+        let Handle::Open(raw) = *handle else { return Err(Error::closed()) };
+        let limit = limit.map_or(0, |limit| milliseconds(limit).max(1));
+        // SAFETY: has no preconditions.
+        let code = unsafe { (self.shared.library.keepalive)(raw, limit) };
+        self.shared.library.check(code)
     }
 
     /// Closes this end, and keeps the connection for the event that follows:

@@ -121,6 +121,8 @@ mod kind {
     pub const CLOSED: i32 = 7;
     pub const LOST: i32 = 8;
     pub const COMPLETED: i32 = 9;
+    pub const SILENT: i32 = 10;
+    pub const WOKEN: i32 = 11;
 }
 
 impl Endpoint {
@@ -245,6 +247,17 @@ impl Endpoint {
         }
     }
 
+    /// Puts [`Event::Woken`] into the queue, unless it is there, so that a thread that waits for an
+    /// event returns.
+    ///
+    /// # Errors
+    /// None that a correct program can cause.
+    pub fn wake(&self) -> Result<()> {
+        let library = self.shared.library;
+        // SAFETY: has no preconditions.
+        library.check(unsafe { (library.wake)(self.shared.handle) })
+    }
+
     /// Returns a connection of which this program holds so many messages that its peer may be
     /// unable to send, if the last call of [`poll`](Self::poll) or [`wait`](Self::wait) found no
     /// event and such a connection.
@@ -283,7 +296,7 @@ enum Taken {
 }
 
 /// Returns the milliseconds of a time, rounded up.
-fn milliseconds(time: Duration) -> c_int {
+pub(crate) fn milliseconds(time: Duration) -> c_int {
     c_int::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(c_int::MAX)
 }
 
@@ -338,6 +351,7 @@ impl Shared {
         // What is not reported is returned here.
         let message = Message::new(self, raw);
         match raw.kind {
+            kind::WOKEN => return Some(Event::Woken),
             kind::REQUEST => {
                 self.lock().requests.insert(raw.connection);
                 return Some(Event::Request(Request::new(self, raw.connection, message)));
@@ -370,6 +384,7 @@ impl Shared {
             }
             kind::RECEIVED => Event::Received { connection, message },
             kind::WRITABLE => Event::Writable(connection),
+            kind::SILENT => Event::Silent(connection),
             kind::CLOSED => Event::Closed(connection),
             kind::LOST => Event::Lost { connection, error: self.library.error_of(raw.status) },
             // Of a newer library.

@@ -57,6 +57,12 @@ pub enum Event {
     },
     /// After an error [`Pending`](crate::ErrorKind::Pending): messages can be sent again.
     Writable(ConnectionId),
+    /// Nothing has come from the other process for the time of
+    /// [`Connection::set_keepalive`](crate::Connection::set_keepalive), although it was asked for a
+    /// sign of life. The connection stays. The event comes once for each silence.
+    Silent(ConnectionId),
+    /// A thread has called [`Endpoint::wake`](crate::Endpoint::wake).
+    Woken,
     /// Both programs have closed the connection, and all messages before that were received.
     Closed(ConnectionId),
     /// The other process has ended or cannot be reached any more, or it has sent more than it may.
@@ -93,6 +99,8 @@ impl fmt::Display for Event {
                 write!(f, "a transfer of {connection} is refused: {error}")
             }
             Self::Writable(id) => write!(f, "{id} can be written again"),
+            Self::Silent(id) => write!(f, "the other end of {id} is silent"),
+            Self::Woken => write!(f, "a call of wake"),
             Self::Closed(id) => write!(f, "{id} is closed"),
             Self::Lost { connection, error } => write!(f, "{connection} is lost: {error}"),
         }

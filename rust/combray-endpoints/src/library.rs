@@ -81,12 +81,14 @@ functions! {
     uri = "combray_endpoint_uri"(usize, *mut c_char, usize);
     descriptor = "combray_endpoint_descriptor"(usize, *mut c_int);
     poll = "combray_endpoint_poll"(usize, *mut RawEvent, c_int);
+    wake = "combray_endpoint_wake"(usize);
     give_back = "combray_return"(usize, *mut RawEvent);
     close = "combray_endpoint_close"(*mut usize);
     connect = "combray_connect"(usize, *const c_char, *const u8, usize, usize, c_int, *mut usize);
     accept = "combray_accept"(usize, usize);
     reject = "combray_reject"(usize, *const u8, usize);
     disconnect = "combray_disconnect"(usize);
+    keepalive = "combray_keepalive"(usize, c_int);
     send = "combray_send"(usize, *const u8, usize, usize, c_int);
     memory_register = "combray_memory_register"(usize, *mut u8, usize, c_int, *mut MemoryName);
     memory_deregister = "combray_memory_deregister"(usize, *const MemoryName);

@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::runtime::Handle;
@@ -42,12 +42,6 @@ const GREETING: &[u8] = b"combray-stream/1\n";
 
 /// The largest message that a write sends, in bytes.
 const WRITE_MAX: usize = 32 << 10;
-
-/// What the request contains that an endpoint sends to itself, to end the wait of its thread.
-const END: &[u8] = b"combray-stream/end\n";
-
-/// How long an endpoint waits for its thread before it sends another request.
-const END_TIME: Duration = Duration::from_millis(200);
 
 /// How long the other program may take to accept a stream.
 const CONNECT_TIME: Duration = Duration::from_secs(60);
@@ -289,8 +283,13 @@ impl Switch {
             Event::Lost { connection, error } => self.change(connection, |state| {
                 state.stage = Stage::Failed(io::ErrorKind::ConnectionReset, error.into());
             }),
-            // Streams send no memory of theirs.
-            Event::Sent { .. } | Event::Completed { .. } => {}
+            Event::Silent(id) => self.change(id, |state| {
+                let detail = "the other process has given no sign of life in time";
+                let error = Error::new(ErrorKind::PeerFailed, detail);
+                state.stage = Stage::Failed(io::ErrorKind::TimedOut, error.into());
+            }),
+            // Streams send no memory of theirs. The thread is woken to end.
+            Event::Sent { .. } | Event::Completed { .. } | Event::Woken => {}
         }
     }
 
@@ -342,21 +341,23 @@ impl Drop for Closing {
         let Some(thread) = self.thread.take() else { return };
         let endpoint = &self.switch.endpoint;
         self.switch.ends.store(true, Ordering::Release);
-        while !thread.is_finished() {
-            // Only an event ends the wait of the thread: either this request or its rejection.
-            let request = endpoint.connect(endpoint.uri(), END, END_TIME);
-            let started = Instant::now();
-            while !thread.is_finished() && started.elapsed() < END_TIME {
-                thread::sleep(Duration::from_millis(1));
-            }
-            drop(request);
-        }
+        // The endpoint is there, so it does not fail.
+        let _ = endpoint.wake();
         // An error means that the thread has panicked, which was reported already.
         let _ = thread.join();
     }
 }
 
 impl Stream {
+    /// Lets reads and writes fail with `TimedOut` if nothing comes from the other process for
+    /// `limit`, although it is asked for a sign of life; `None`: no longer.
+    ///
+    /// # Errors
+    /// `NotConnected` if the other program has closed the stream or ended.
+    pub fn set_keepalive(&self, limit: Option<Duration>) -> io::Result<()> {
+        Ok(self.connection.set_keepalive(limit)?)
+    }
+
     fn poll_connected(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut state = lock(&self.state);
         match &state.stage {

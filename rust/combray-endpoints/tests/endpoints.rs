@@ -373,6 +373,42 @@ fn threads_send_over_one_endpoint() {
     });
 }
 
+#[test]
+fn a_thread_that_waits_is_woken() {
+    let endpoint = open();
+    thread::scope(|scope| {
+        let waits = scope.spawn(|| endpoint.wait(Some(LONG)).unwrap());
+        // Long enough for the other thread to sleep, on most machines.
+        thread::sleep(Duration::from_millis(20));
+        endpoint.wake().unwrap();
+        assert!(matches!(waits.join().unwrap(), Some(Event::Woken)));
+    });
+    let descriptor = endpoint.descriptor().unwrap().as_raw_fd();
+    endpoint.wake().unwrap();
+    endpoint.wake().unwrap();
+    assert!(is_readable(descriptor, LONG.as_millis() as i32));
+    assert!(matches!(endpoint.poll().unwrap(), Some(Event::Woken)));
+    assert!(endpoint.poll().unwrap().is_none(), "one event for both calls");
+}
+
+#[test]
+fn a_stopped_peer_is_silent() {
+    let server = open();
+    let mut peer = start("peer_that_waits", server.uri());
+    let Event::Request(request) = next(&server) else { panic!("no request") };
+    let connection = request.accept().unwrap();
+    assert_eq!(*received(&server).1, *b"I am here");
+    let stopped = Command::new("kill").args(["-STOP", &peer.id().to_string()]).status().unwrap();
+    assert!(stopped.success());
+    connection.set_keepalive(Some(Duration::from_millis(50))).unwrap();
+    assert!(matches!(next(&server), Event::Silent(id) if id == connection.id()));
+    connection.set_keepalive(None).unwrap();
+    peer.kill().unwrap();
+    peer.wait().unwrap();
+    assert!(matches!(next(&server), Event::Lost { .. }));
+    assert_eq!(kind_of(connection.set_keepalive(None)), ErrorKind::Closed);
+}
+
 /// Starts this program again for one of its functions, with the URI as an argument.
 fn start(part: &str, uri: &str) -> Child {
     Command::new(env::current_exe().unwrap())

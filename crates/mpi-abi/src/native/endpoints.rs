@@ -198,6 +198,8 @@ fn record_of(call: &Call, event: EndpointEvent) -> EventRecord {
         EndpointEventKind::Closed => 7,
         EndpointEventKind::Lost => 8,
         EndpointEventKind::Completed => 9,
+        EndpointEventKind::Silent => 10,
+        EndpointEventKind::Woken => 11,
     };
     let record = EventRecord { kind, connection: connection as usize, context, ..NOTHING };
     match body {
@@ -282,6 +284,19 @@ pub fn reject(call: &Call, connection: usize, data: Buffer) -> CallOutcome<()> {
 
 pub fn disconnect(call: &Call, connection: usize) -> CallOutcome<()> {
     call.library.endpoints.disconnect(&call.library.process, key(connection)).map_err(of_first)
+}
+
+pub fn keepalive(call: &Call, connection: usize, milliseconds: c_int) -> CallOutcome<()> {
+    let limit = u64::try_from(milliseconds).map_err(|_| {
+        let detail = format!("is {milliseconds}, but must not be negative");
+        Failure::argument(2, ErrorClass::Arg, detail)
+    })?;
+    let limit = (limit > 0).then(|| Duration::from_millis(limit));
+    call.library.endpoints.set_keepalive(key(connection), limit).map_err(of_first)
+}
+
+pub fn wake(call: &Call, endpoint: usize) -> CallOutcome<()> {
+    call.library.endpoints.wake(&call.library.process, key(endpoint)).map_err(of_first)
 }
 
 pub fn send(

@@ -245,6 +245,16 @@ native! {
 }
 
 native! {
+    open combray_keepalive(connection: usize, milliseconds: c_int);
+    => native::endpoints::keepalive(connection, milliseconds)
+}
+
+native! {
+    open combray_endpoint_wake(endpoint: usize);
+    => native::endpoints::wake(endpoint)
+}
+
+native! {
     open combray_send(connection: usize, data: *const c_void, bytes: usize, context: *const c_void,
         flags: c_int);
     data = segment(2, data, bytes); context = address(4, context);

@@ -1,0 +1,158 @@
+//! Notices that the other end of a connection is silent. Pure logic: time comes as an argument.
+
+use std::time::{Duration, Instant};
+
+/// The state of a connection whose program wants to know when the peer is silent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Keepalive {
+    limit: Duration,
+    /// For how long nothing has arrived, up to the last look.
+    silent: Duration,
+    looked: Instant,
+    stage: KeepaliveStage,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum KeepaliveStage {
+    /// Something has arrived since the last look.
+    Heard,
+    /// Nothing has arrived since, and the peer was not asked.
+    Quiet,
+    /// The peer was asked, and has not answered.
+    Asked,
+    /// The silence was reported to the program.
+    Reported,
+}
+
+/// What must be done after a look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KeepaliveStep {
+    Nothing,
+    /// Send the peer a message that its library answers.
+    Ask,
+    /// Report the silence to the program.
+    Report,
+}
+
+/// The peer is asked after this fraction of the limit, so that its answer has the rest of the time.
+const ASKED_SHARE: u32 = 2;
+
+/// In the time of the limit there are at least so many looks.
+const LOOKS: u32 = 8;
+
+impl Keepalive {
+    /// Begins at time `now`. A peer is silent if nothing arrives for `limit`.
+    pub fn new(limit: Duration, now: Instant) -> Self {
+        Self { limit, silent: Duration::ZERO, looked: now, stage: KeepaliveStage::Quiet }
+    }
+
+    /// Notes that something has arrived from the peer.
+    pub fn note_arrival(&mut self) {
+        self.stage = KeepaliveStage::Heard;
+    }
+
+    /// Returns the limit if the silence of the peer was reported, and nothing has arrived since.
+    pub fn reported_limit(&self) -> Option<Duration> {
+        (self.stage == KeepaliveStage::Reported).then_some(self.limit)
+    }
+
+    /// Returns what must be done at time `now`, after what has arrived was noted.
+    ///
+    /// If this process was stopped, or did not look for another reason, the time without looks is
+    /// no silence of the peer: it counts as one interval.
+    pub fn look(&mut self, now: Instant) -> KeepaliveStep {
+        let passed = now.saturating_duration_since(self.looked).min(2 * self.limit / LOOKS);
+        self.looked = now;
+        self.silent += passed;
+        match self.stage {
+            KeepaliveStage::Heard => {
+                (self.silent, self.stage) = (Duration::ZERO, KeepaliveStage::Quiet);
+            }
+            KeepaliveStage::Quiet if self.silent >= self.limit / ASKED_SHARE => {
+                self.stage = KeepaliveStage::Asked;
+                return KeepaliveStep::Ask;
+            }
+            KeepaliveStage::Asked if self.silent >= self.limit => {
+                self.stage = KeepaliveStage::Reported;
+                return KeepaliveStep::Report;
+            }
+            _ => {}
+        }
+        KeepaliveStep::Nothing
+    }
+
+    /// Returns the longest interval between two looks, in milliseconds.
+    pub fn tick(&self) -> u32 {
+        u32::try_from((self.limit / LOOKS).as_millis()).unwrap_or(u32::MAX).max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_millis(800);
+    const TICK: Duration = Duration::from_millis(100);
+
+    /// Looks once in each tick until something must be done; returns it, and after how many ticks.
+    fn next_step(keepalive: &mut Keepalive, now: &mut Instant) -> (KeepaliveStep, u32) {
+        for tick in 1..100 {
+            *now += TICK;
+            let step = keepalive.look(*now);
+            if step != KeepaliveStep::Nothing {
+                return (step, tick);
+            }
+        }
+        (KeepaliveStep::Nothing, 100)
+    }
+
+    #[test]
+    fn a_silent_peer_is_asked_once_and_reported_once() {
+        let mut now = Instant::now();
+        let mut keepalive = Keepalive::new(LIMIT, now);
+        assert_eq!(keepalive.tick(), TICK.as_millis() as u32);
+        assert_eq!(next_step(&mut keepalive, &mut now), (KeepaliveStep::Ask, 4));
+        assert_eq!(next_step(&mut keepalive, &mut now), (KeepaliveStep::Report, 4));
+        assert_eq!(next_step(&mut keepalive, &mut now), (KeepaliveStep::Nothing, 100));
+        assert_eq!(keepalive.reported_limit(), Some(LIMIT));
+        // It is there again, and silent again.
+        keepalive.note_arrival();
+        assert_eq!(keepalive.reported_limit(), None);
+        assert_eq!(next_step(&mut keepalive, &mut now), (KeepaliveStep::Ask, 5));
+        assert_eq!(next_step(&mut keepalive, &mut now), (KeepaliveStep::Report, 4));
+    }
+
+    #[test]
+    fn a_peer_that_answers_is_never_reported() {
+        let mut now = Instant::now();
+        let mut keepalive = Keepalive::new(LIMIT, now);
+        for _ in 0..10 {
+            assert_eq!(next_step(&mut keepalive, &mut now).0, KeepaliveStep::Ask);
+            keepalive.note_arrival();
+        }
+    }
+
+    #[test]
+    fn the_time_in_which_this_process_was_stopped_is_no_silence_of_the_peer() {
+        let mut now = Instant::now();
+        let mut keepalive = Keepalive::new(LIMIT, now);
+        assert_eq!(next_step(&mut keepalive, &mut now).0, KeepaliveStep::Ask);
+        now += 1000 * LIMIT;
+        assert_eq!(keepalive.look(now), KeepaliveStep::Nothing);
+        keepalive.note_arrival();
+        assert_eq!(next_step(&mut keepalive, &mut now), (KeepaliveStep::Ask, 5));
+    }
+
+    #[test]
+    fn the_shortest_limit_has_a_tick() {
+        let mut now = Instant::now();
+        let mut keepalive = Keepalive::new(Duration::from_millis(1), now);
+        assert_eq!(keepalive.tick(), 1);
+        let mut steps = Vec::new();
+        for _ in 0..20 {
+            now += Duration::from_millis(1);
+            steps.push(keepalive.look(now));
+        }
+        assert!(steps.contains(&KeepaliveStep::Report));
+    }
+}
