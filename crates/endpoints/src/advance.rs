@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use base::{Error, ErrorClass, GateId};
 use dynamic::{PairMeeting, PortSide, PortTarget, RootLink};
 use engine::{IncomingMessage, MessageId};
-use memory::Buffer;
+use memory::{Buffer, HeldBytes};
 use mpi::{ActiveOperation, Process, Step};
 use wire::Codec;
 
 use crate::connection::{Arrival, ConnectionPeer, Credit, Stage, cost};
-use crate::endpoint::CONNECTION_WINDOW_MAX;
+use crate::endpoint::{CONNECTION_WINDOW_MAX, LentContent};
 use crate::ends::peer_failed;
 use crate::event::{EndpointEvent, EndpointEventKind, EventBody};
 use crate::message::{CONTROL, CONTROL_BYTES_MAX, Control, Introduction, MemoryAccess, Word};
@@ -330,6 +330,10 @@ impl ServiceState {
                           until messages were returned";
             return self.break_off(process, key, detail);
         }
+        let is_next = connection.arriving.is_empty();
+        if let Some(bytes) = is_next.then(|| process.runtime().take_message(message)).flatten() {
+            return self.take_arrived(process, key, LentContent::Held(bytes), announced);
+        }
         let buffer = match incoming.bytes {
             0 => Buffer::empty(),
             bytes => Buffer::zeroed(bytes as usize),
@@ -339,7 +343,7 @@ impl ServiceState {
         if connection.arriving.is_empty() && process.is_complete(request) {
             // An error cannot happen: the buffer is as long as the message.
             let _ = process.finish(request);
-            return self.take_arrived(process, key, buffer, announced);
+            return self.take_arrived(process, key, LentContent::Received(buffer), announced);
         }
         if connection.arriving.is_empty() {
             self.arriving.push(key);
@@ -352,12 +356,13 @@ impl ServiceState {
         &mut self,
         process: &Process,
         key: u32,
-        buffer: Buffer,
+        content: LentContent,
         announced: Option<Announced>,
     ) {
-        let Some(announced) = announced else { return self.deliver(process, key, buffer) };
+        let Some(announced) = announced else { return self.deliver(process, key, content) };
+        let buffer = content.into_buffer();
         if self.take_announced(process, key, announced, &buffer) {
-            return self.deliver(process, key, buffer);
+            return self.deliver(process, key, LentContent::Received(buffer));
         }
         let Some(connection) = self.connections.get_mut(key) else { return };
         if let Some(bytes) = connection.holdings.give_back(cost(buffer.len() as u64)) {
@@ -374,7 +379,7 @@ impl ServiceState {
     }
 
     /// Puts a message into the queue of its endpoint.
-    fn deliver(&mut self, process: &Process, key: u32, buffer: Buffer) {
+    fn deliver(&mut self, process: &Process, key: u32, content: LentContent) {
         let Some(connection) = self.connections.get(key) else { return };
         let context = connection.context;
         let endpoint = connection.endpoint.and_then(|one| self.endpoints.get_mut(one));
@@ -382,8 +387,8 @@ impl ServiceState {
         if connection.holdings.is_exhausted() {
             endpoint.exhausted = Some(key);
         }
-        let cost = cost(buffer.len() as u64);
-        match endpoint.lend(key, cost, buffer) {
+        let cost = cost(content.len() as u64);
+        match endpoint.lend(key, cost, content) {
             Some(body) => endpoint.push(EndpointEvent {
                 kind: EndpointEventKind::Received,
                 connection: key,
@@ -407,9 +412,8 @@ impl ServiceState {
         let Some(endpoint) = endpoint.filter(|_| !data.is_empty()) else {
             return EventBody::Nothing;
         };
-        let buffer = Buffer::zeroed(data.len());
-        buffer.write(0, data);
-        endpoint.lend(key, 0, buffer).unwrap_or(EventBody::Nothing)
+        let content = LentContent::Held(HeldBytes::copy_of(data.into()));
+        endpoint.lend(key, 0, content).unwrap_or(EventBody::Nothing)
     }
 
     /// Handles messages about connections, in order.
@@ -520,7 +524,7 @@ impl ServiceState {
                     Some(Arrival::Message(request, buffer, announced))
                         if process.finish(request).is_ok() =>
                     {
-                        self.take_arrived(process, key, buffer, announced);
+                        self.take_arrived(process, key, LentContent::Received(buffer), announced);
                     }
                     Some(Arrival::Read(access)) => self.answer_read(process, key, access),
                     Some(Arrival::End) => self.note_end(process, key),

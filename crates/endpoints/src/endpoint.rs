@@ -5,10 +5,10 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
 use dynamic::{Port, PortSecret};
-use memory::Buffer;
+use memory::{Buffer, HeldBytes};
 use mpi::Process;
 
-use crate::event::{EndpointEvent, EndpointEventKind, EventBody};
+use crate::event::{EndpointEvent, EndpointEventKind, EventBody, LentData};
 use crate::registered::RegisteredMemory;
 use crate::signal::Flag;
 use crate::slots::Slots;
@@ -41,7 +41,39 @@ pub(crate) struct LentMessage {
     /// How much of the window it takes; data of a request or rejection takes nothing.
     pub cost: u64,
     /// Keeps the memory.
-    pub _buffer: Buffer,
+    pub _content: LentContent,
+}
+
+/// The memory of a message that has arrived.
+#[derive(Debug)]
+pub(crate) enum LentContent {
+    /// It arrived whole.
+    Held(HeldBytes),
+    /// It was received in parts.
+    Received(Buffer),
+}
+
+impl LentContent {
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Held(bytes) => bytes.len(),
+            Self::Received(buffer) => buffer.len(),
+        }
+    }
+
+    fn address(&self) -> usize {
+        match self {
+            Self::Held(bytes) => bytes.address(),
+            Self::Received(buffer) => buffer.base_address(),
+        }
+    }
+
+    pub fn into_buffer(self) -> Buffer {
+        match self {
+            Self::Held(bytes) => bytes.into_buffer(),
+            Self::Received(buffer) => buffer,
+        }
+    }
 }
 
 impl Endpoint {
@@ -74,9 +106,10 @@ impl Endpoint {
     }
 
     /// Lends a message of a connection to the program; `None` if the program holds too many.
-    pub fn lend(&mut self, connection: u32, cost: u64, buffer: Buffer) -> Option<EventBody> {
-        let lent = LentMessage { connection, cost, _buffer: buffer.clone() };
-        Some(EventBody::Lent(buffer, self.lent.insert(lent)?))
+    pub fn lend(&mut self, connection: u32, cost: u64, content: LentContent) -> Option<EventBody> {
+        let (address, bytes) = (content.address(), content.len());
+        let key = self.lent.insert(LentMessage { connection, cost, _content: content })?;
+        Some(EventBody::Lent(LentData { address, bytes, key }))
     }
 
     pub fn push(&mut self, event: EndpointEvent) {

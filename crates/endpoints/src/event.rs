@@ -1,7 +1,6 @@
 //! What the program learns from the queue of an endpoint.
 
 use base::Error;
-use memory::Buffer;
 
 /// An event of an endpoint.
 #[derive(Debug)]
@@ -45,13 +44,24 @@ pub enum EndpointEventKind {
     Woken,
 }
 
+/// A message or data of the other program, in memory of the endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LentData {
+    /// The address of the first byte.
+    pub address: usize,
+    /// The number of bytes.
+    pub bytes: usize,
+    /// The key by which it is returned.
+    pub key: u32,
+}
+
 /// What belongs to an event.
 #[derive(Debug)]
 pub enum EventBody {
     /// Nothing.
     Nothing,
-    /// A message or data of the other program, and the key by which it is returned.
-    Lent(Buffer, u32),
+    /// A message or data of the other program.
+    Lent(LentData),
     /// Why the connection was not made, or was lost.
     Error(Error),
 }

@@ -14,7 +14,7 @@ mod signal;
 mod slots;
 mod transfers;
 
-pub use event::{EndpointEvent, EndpointEventKind, EventBody};
+pub use event::{EndpointEvent, EndpointEventKind, EventBody, LentData};
 pub use registered::{MemoryName, MemoryPermissions};
 pub use service::{ConnectRequest, EndpointOptions, EndpointSend, Endpoints};
 pub use transfers::MemoryAction;

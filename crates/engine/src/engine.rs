@@ -6,8 +6,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{ContextId, GateId, PeerTable, RailId, RailProfile, RegionToken, limits};
-use memory::Buffer;
 use memory::transfer::Fetch;
+use memory::{Buffer, HeldBytes};
 use wire::Records;
 
 use crate::arrivals::GrantedMessages;
@@ -488,6 +488,26 @@ impl Engine {
         let id = self.requests.id(index);
         self.deliver_unexpected(message.0.index, index);
         Some(id)
+    }
+
+    /// Receives a message that a matched probe took, if all of its data has arrived: without a
+    /// request, and without a copy. Otherwise `None`, without effect.
+    pub fn take_message(&mut self, message: MessageId) -> Option<HeldBytes> {
+        let found = self.unexpected.get(message.0)?;
+        let is_here = matches!(found.content, UnexpectedContent::Eager { .. });
+        // Observers get the receive that has matched.
+        if !is_here || !self.match_observers.is_empty() {
+            return None;
+        }
+        let Unexpected { gate, context, content, .. } = self.forget_unexpected(message.0.index);
+        let UnexpectedContent::Eager { data, synchronous } = content else { return None };
+        self.take_eager(gate, data.len());
+        if let Some(request) = synchronous {
+            self.push_control(gate, wire::Record::Finished { request });
+        }
+        self.contexts[context.0].active -= 1;
+        self.close_if_idle(context);
+        Some(data)
     }
 
     /// Requests that a request end without a transfer. A posted receive ends at once. For a send

@@ -5,8 +5,8 @@ mod control;
 use std::ops::Range;
 
 use base::{ContextId, GateId, MessageLabel, RailId, RegionToken, limits};
-use memory::SharedBytes;
 use memory::transfer::{Fetch, FetchEnd, Label, PartPlace};
+use memory::{HeldBytes, SharedBytes};
 use wire::{
     Envelope, FlowLabel, LoneMessage, Malformed, NO_REQUEST, PartLabel, PushLabel, Record, Records,
 };
@@ -547,7 +547,7 @@ impl Engine {
         let (length, content) = match body {
             ArrivalBody::Eager { data, synchronous } => (
                 data.len() as u64,
-                UnexpectedContent::Eager { data: data.to_vec().into(), synchronous },
+                UnexpectedContent::Eager { data: HeldBytes::copy_of(data), synchronous },
             ),
             ArrivalBody::Announced { request, length, region } => {
                 (length, UnexpectedContent::Announced { request, region })
@@ -584,7 +584,7 @@ impl Engine {
             self.forget_unexpected(message);
         let body = match &content {
             UnexpectedContent::Eager { data, synchronous } => {
-                ArrivalBody::Eager { data: data.into(), synchronous: *synchronous }
+                ArrivalBody::Eager { data: data.shared(), synchronous: *synchronous }
             }
             UnexpectedContent::Announced { request, region } => {
                 ArrivalBody::Announced { request: *request, length, region: *region }

@@ -1,6 +1,7 @@
 //! Messages that arrived before their receive was posted.
 
 use base::{GateId, RegionToken};
+use memory::HeldBytes;
 
 use crate::flow::ContextSlot;
 use crate::list::{Chain, Links};
@@ -27,7 +28,7 @@ pub struct MessageId(pub(crate) SlabKey);
 #[derive(Debug)]
 pub(crate) enum UnexpectedContent {
     /// All data of the message. `synchronous` is the sender's request that waits for the match.
-    Eager { data: Box<[u8]>, synchronous: Option<u64> },
+    Eager { data: HeldBytes, synchronous: Option<u64> },
     /// The sender keeps the data, under its request `request`.
     Announced { request: u64, region: Option<RegionToken> },
 }

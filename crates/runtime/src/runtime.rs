@@ -12,8 +12,8 @@ use engine::{
     Completion, ContextSlot, Engine, IncomingMessage, MatchObserver, Members, MessageId, Outcome,
     Preferences, Receive, RequestDescription, RequestId, Send as SendCommand,
 };
-use memory::Buffer;
 use memory::transfer::Fetch;
+use memory::{Buffer, HeldBytes};
 use message_queues::QueueTable;
 
 use crate::configuration::Configuration;
@@ -355,6 +355,17 @@ impl Runtime {
         self.follow_up();
         self.leave_to_others();
         request
+    }
+
+    /// Calls [`Engine::take_message`].
+    pub fn take_message(&mut self, message: MessageId) -> Option<HeldBytes> {
+        let before = self.engine.submitted();
+        let taken = self.engine.take_message(message);
+        if self.engine.submitted() != before {
+            self.follow_up();
+            self.leave_to_others();
+        }
+        taken
     }
 
     /// Cancels a request, if its transfer has not begun.

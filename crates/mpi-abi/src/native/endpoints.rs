@@ -11,6 +11,7 @@ use base::{Error, ErrorClass};
 use dynamic::PortSecret;
 use endpoints::{
     ConnectRequest, EndpointEvent, EndpointEventKind, EndpointOptions, EndpointSend, EventBody,
+    LentData,
 };
 use memory::Buffer;
 use mpi::ThreadLevel;
@@ -205,12 +206,9 @@ fn record_of(call: &Call, event: EndpointEvent) -> EventRecord {
     match body {
         EventBody::Nothing => record,
         // The endpoint keeps the memory until it is returned.
-        EventBody::Lent(buffer, lent) => EventRecord {
-            data: buffer.base_address(),
-            bytes: buffer.len(),
-            lent: lent as usize,
-            ..record
-        },
+        EventBody::Lent(LentData { address, bytes, key }) => {
+            EventRecord { data: address, bytes, lent: key as usize, ..record }
+        }
         EventBody::Error(error) => {
             EventRecord { status: report::code_of(call, error.into()), ..record }
         }
