@@ -183,6 +183,73 @@ static void notified_sends(void) {
     next(COMBRAY_CLOSED);
 }
 
+// What the peer has received of this process, by the kind in the first byte of a message.
+enum { ORDERED = 1, UNORDERED, UNRELIABLE, KINDS, PARTS = 16, FLOOD = 3000 };
+static int arrived[KINDS], seen[PARTS];
+
+// Handles an event of `deliveries`; returns whether it was the last one of a connection.
+static int take_delivery(combray_event event) {
+    if (event.type != COMBRAY_RECEIVED) {
+        REQUIRE(event.type == COMBRAY_WRITABLE || event.type == COMBRAY_CLOSED, "%d", event.type);
+        return event.type == COMBRAY_CLOSED;
+    }
+    const unsigned char *bytes = event.data;
+    REQUIRE(event.bytes > 1 && bytes[0] >= ORDERED && bytes[0] < KINDS, "%d", bytes[0]);
+    if (bytes[0] == ORDERED) CHECK_EQ(bytes[1], arrived[ORDERED]);
+    if (bytes[0] == UNORDERED) CHECK(!seen[bytes[1]]++, "%d arrived twice", bytes[1]);
+    if (bytes[0] != UNRELIABLE) CHECK_PATTERN(bytes + 2, event.bytes - 2, bytes[1]);
+    arrived[bytes[0]]++;
+    OK(combray_return(endpoint, &event));
+    return 0;
+}
+
+// Long messages in order, and short ones that need not wait for them; then messages that arrive or
+// are dropped, and are counted.
+static void deliveries(void) {
+    combray_connection from;
+    combray_event event;
+    size_t dropped;
+    int received, code, closed = 0, next_rank = (check_rank + 1) % check_size,
+        previous = (check_rank + check_size - 1) % check_size;
+    memset(arrived, 0, sizeof arrived);
+    memset(seen, 0, sizeof seen);
+    OK(combray_connect(endpoint, uris[next_rank], NULL, 0, NULL, -1, &from));
+    for (int made = 0; made < 2; made++) {
+        OK(combray_endpoint_poll(endpoint, &event, 60000));
+        if (event.type == COMBRAY_CONNECT_REQUEST) OK(combray_accept(event.connection, NULL));
+        else REQUIRE(event.type == COMBRAY_CONNECTED, "%d", event.type);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (int part = 0; part < PARTS; part++) {
+        for (int kind = ORDERED; kind <= UNORDERED; kind++) {
+            size_t length = kind == ORDERED ? LONGEST : 100;
+            pattern_fill(bytes + 2, length - 2, part);
+            bytes[0] = (unsigned char)kind, bytes[1] = (unsigned char)part;
+            while ((code = combray_send(from, bytes, length, NULL, kind == ORDERED ? 0 : COMBRAY_UNORDERED)) != MPI_SUCCESS) {
+                REQUIRE(class_of(code) == MPI_ERR_PENDING, "%d", class_of(code));
+                OK(combray_endpoint_poll(endpoint, &event, 60000));
+                take_delivery(event);
+            }
+        }
+    }
+    CHECK_EQ(class_of(combray_send(from, bytes, 2, NULL, COMBRAY_UNRELIABLE | COMBRAY_NOTIFY)), MPI_ERR_ARG);
+    CHECK_EQ(class_of(combray_send(from, bytes, 2, NULL, COMBRAY_UNRELIABLE | COMBRAY_UNORDERED)), MPI_ERR_ARG);
+    bytes[0] = UNRELIABLE;
+    for (int sent = 0; sent < FLOOD; sent++) OK(combray_send(from, bytes, 1000, NULL, COMBRAY_UNRELIABLE));
+    OK(combray_dropped(from, &dropped));
+    CHECK(dropped > 0 && dropped < FLOOD, "%zu", dropped);
+    OK(combray_disconnect(from));
+    while (closed < 2) {
+        OK(combray_endpoint_poll(endpoint, &event, 60000));
+        closed += take_delivery(event);
+    }
+    CHECK_EQ(arrived[ORDERED], PARTS);
+    CHECK_EQ(arrived[UNORDERED], PARTS);
+    received = FLOOD - (int)dropped;
+    OK(MPI_Sendrecv_replace(&received, 1, MPI_INT, next_rank, 0, previous, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    CHECK_EQ(arrived[UNRELIABLE], received);
+}
+
 static void rejections(void) {
     combray_connection connection;
     char uri[URI];
@@ -253,6 +320,8 @@ int main(int argc, char **argv) {
     hoarder();
     MPI_Barrier(MPI_COMM_WORLD);
     notified_sends();
+    deliveries();
+    MPI_Barrier(MPI_COMM_WORLD);
     rejections();
     for (int wake = 0; wake < 3; wake++) OK(combray_endpoint_wake(endpoint));
     next(COMBRAY_WOKEN);

@@ -14,7 +14,9 @@ use crate::connection::{Arrival, ConnectionPeer, Credit, Stage, cost};
 use crate::endpoint::{CONNECTION_WINDOW_MAX, LentContent};
 use crate::ends::peer_failed;
 use crate::event::{EndpointEvent, EndpointEventKind, EventBody};
-use crate::message::{CONTROL, CONTROL_BYTES_MAX, Control, Introduction, MemoryAccess, Word};
+use crate::message::{
+    CONTROL, CONTROL_BYTES_MAX, Control, Introduction, MemoryAccess, UNORDERED, Word,
+};
 use crate::service::{Endpoints, MESSAGE_BYTES_MAX, REQUEST_BYTES_MAX, ServiceState, Underway};
 use crate::transfers::Announced;
 
@@ -311,7 +313,8 @@ impl ServiceState {
     }
 
     fn take_message(&mut self, process: &Process, message: MessageId, incoming: &IncomingMessage) {
-        let key = incoming.tag as u32;
+        let is_ordered = incoming.tag & UNORDERED == 0;
+        let key = (incoming.tag & !UNORDERED) as u32;
         let found = self.connections.get_mut(key);
         let found = found.filter(|one| one.peer.is_some_and(|peer| peer.gate == incoming.gate));
         let Some(connection) = found.filter(|one| one.stage == Stage::Open) else {
@@ -322,7 +325,11 @@ impl ServiceState {
             discard(process, message);
             return self.break_off(process, key, TAKES_NOTHING);
         }
-        let announced = connection.transfers.announced.pop_front();
+        // Announcements are of ordered messages.
+        let announced = match is_ordered {
+            true => connection.transfers.announced.pop_front(),
+            false => None,
+        };
         let is_allowed = connection.holdings.add(cost(incoming.bytes));
         if !is_allowed || incoming.bytes > MESSAGE_BYTES_MAX {
             discard(process, message);
@@ -330,7 +337,7 @@ impl ServiceState {
                           until messages were returned";
             return self.break_off(process, key, detail);
         }
-        let is_next = connection.arriving.is_empty();
+        let is_next = connection.arriving.is_empty() || !is_ordered;
         if let Some(bytes) = is_next.then(|| process.runtime().take_message(message)).flatten() {
             return self.take_arrived(process, key, LentContent::Held(bytes), announced);
         }
@@ -340,7 +347,7 @@ impl ServiceState {
         };
         let request = process.runtime().receive_message(message, buffer.clone());
         let Some(request) = request else { return };
-        if connection.arriving.is_empty() && process.is_complete(request) {
+        if is_next && process.is_complete(request) {
             // An error cannot happen: the buffer is as long as the message.
             let _ = process.finish(request);
             return self.take_arrived(process, key, LentContent::Received(buffer), announced);
@@ -348,7 +355,10 @@ impl ServiceState {
         if connection.arriving.is_empty() {
             self.arriving.push(key);
         }
-        connection.arriving.push_back(Arrival::Message(request, buffer, announced));
+        connection.arriving.push_back(match is_ordered {
+            true => Arrival::Message(request, buffer, announced),
+            false => Arrival::Unordered(request, buffer),
+        });
     }
 
     /// Handles a message that has arrived completely.
@@ -511,11 +521,10 @@ impl ServiceState {
     /// Delivers the messages that have arrived completely.
     fn deliver_arrived(&mut self, process: &Process) -> bool {
         let mut active = false;
-        let is_here = |arrival: &Arrival| match arrival {
-            Arrival::Message(request, ..) => process.is_complete(*request),
-            Arrival::Read(_) | Arrival::End => true,
-        };
+        let is_here =
+            |arrival: &Arrival| arrival.receive().is_none_or(|one| process.is_complete(one));
         for key in std::mem::take(&mut self.arriving) {
+            active |= self.deliver_unordered(process, key);
             while let Some(connection) = self.connections.get_mut(key)
                 && connection.arriving.front().is_some_and(is_here)
             {
@@ -528,12 +537,31 @@ impl ServiceState {
                     }
                     Some(Arrival::Read(access)) => self.answer_read(process, key, access),
                     Some(Arrival::End) => self.note_end(process, key),
-                    // The peer has failed while its message arrived.
-                    Some(Arrival::Message(..)) | None => {}
+                    // The peer has failed while its message arrived. Unordered messages that have
+                    // arrived were delivered before.
+                    Some(Arrival::Message(..) | Arrival::Unordered(..)) | None => {}
                 }
             }
             if self.connections.get(key).is_some_and(|one| !one.arriving.is_empty()) {
                 self.arriving.push(key);
+            }
+        }
+        active
+    }
+
+    /// Delivers the messages that need not be in order and have arrived completely, although others
+    /// before them have not.
+    fn deliver_unordered(&mut self, process: &Process, key: u32) -> bool {
+        let mut active = false;
+        let is_here = |one: &Arrival| matches!(one, Arrival::Unordered(request, _) if process.is_complete(*request));
+        while let Some(connection) = self.connections.get_mut(key)
+            && let Some(place) = connection.arriving.iter().position(is_here)
+        {
+            active = true;
+            if let Some(Arrival::Unordered(request, buffer)) = connection.arriving.remove(place)
+                && process.finish(request).is_ok()
+            {
+                self.deliver(process, key, LentContent::Received(buffer));
             }
         }
         active

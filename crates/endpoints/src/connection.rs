@@ -32,6 +32,8 @@ pub(crate) struct Connection {
     pub arriving: VecDeque<Arrival>,
     /// The reads and writes of registered memory.
     pub transfers: Transfers,
+    /// How many unreliable messages were dropped at this end.
+    pub dropped: u64,
     /// How many sends whose memory belongs to the program are not complete.
     pub lent: u32,
     /// Notices that the peer is silent, if the program wants that.
@@ -65,6 +67,16 @@ pub(crate) enum Silence {
     Ignored,
 }
 
+impl Arrival {
+    /// Returns the receive of a message.
+    pub fn receive(&self) -> Option<RequestId> {
+        match self {
+            Self::Message(request, ..) | Self::Unordered(request, _) => Some(*request),
+            Self::Read(_) | Self::End => None,
+        }
+    }
+}
+
 impl Connection {
     /// Returns a connection whose peer is not known yet, and may send so much.
     pub fn new((stage, context): (Stage, usize), window: u64, deadline: Option<Instant>) -> Self {
@@ -79,6 +91,7 @@ impl Connection {
             outbox: Outbox::default(),
             arriving: VecDeque::new(),
             transfers: Transfers::default(),
+            dropped: 0,
             lent: 0,
             keepalive: None,
             deadline,
@@ -165,6 +178,8 @@ pub(crate) enum Stage {
 pub(crate) enum Arrival {
     /// A message, into this buffer, and what it is if not a message of the program.
     Message(RequestId, Buffer, Option<Announced>),
+    /// A message that need not wait for what is before it.
+    Unordered(RequestId, Buffer),
     /// A request to read registered memory.
     Read(MemoryAccess),
     /// The peer has closed its end.

@@ -31,7 +31,7 @@ impl ServiceState {
             endpoint.memory_left += ended.holdings.window();
         }
         for arrival in ended.arriving {
-            if let Arrival::Message(request, ..) = arrival {
+            if let Some(request) = arrival.receive() {
                 process.runtime().detach(request);
             }
         }
@@ -97,13 +97,9 @@ impl ServiceState {
             Stage::Open => {
                 connection.stage = Stage::Closing;
                 connection.deadline = Instant::now().checked_add(connection.closing_max());
-                connection.arriving.retain(|arrival| match arrival {
-                    Arrival::Message(request, ..) => {
-                        process.runtime().detach(*request);
-                        false
-                    }
-                    Arrival::Read(_) => false,
-                    Arrival::End => true,
+                connection.arriving.retain(|arrival| {
+                    arrival.receive().into_iter().for_each(|one| process.runtime().detach(one));
+                    matches!(arrival, Arrival::End)
                 });
                 let has_ended = connection.arriving.pop_front().is_some();
                 self.tell(process, key, &Word::Closed);

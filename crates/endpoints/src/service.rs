@@ -17,7 +17,7 @@ use crate::connection::{Connection, ConnectionPeer, Outbox, Stage, cost};
 use crate::endpoint::Endpoint;
 use crate::event::EndpointEvent;
 use crate::keepalive::Keepalive;
-use crate::message::{CONTROL, Control, Introduction, Word};
+use crate::message::{CONTROL, Control, Introduction, UNORDERED, Word};
 use crate::signal::Watcher;
 use crate::slots::Slots;
 
@@ -114,9 +114,27 @@ pub struct EndpointSend {
     /// The bytes. Without `completion` they are used during the call only; otherwise until the
     /// event `Sent`, or the end of the connection.
     pub data: Buffer,
-    /// The word of the event `Sent`, if the program wants the event.
+    /// The word of the event `Sent`, if the program wants the event. Not for unreliable messages,
+    /// which may never arrive.
     pub completion: Option<usize>,
+    /// Whether and in which order the message arrives.
+    pub delivery: Delivery,
 }
+
+/// How a message is delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// Once, and after the messages that were sent before.
+    Ordered,
+    /// Once, and as soon as it is there, even if a longer message before it is not.
+    Unordered,
+    /// Like `Unordered`, or not at all: it is dropped if the peer must return messages first, or
+    /// earlier messages have not left this process.
+    Unreliable,
+}
+
+/// Unreliable messages are dropped while so many messages wait for room on the rails to the peer.
+const UNRELIABLE_WAITING_MAX: usize = 64;
 
 /// The largest number of bytes that go with a request for a connection, or a rejection.
 pub(crate) const REQUEST_BYTES_MAX: usize = 1024;
@@ -362,7 +380,7 @@ impl Endpoints {
     /// `Arg` if there is no such connection, or it is not open; `Count` if the message is longer
     /// than 1 GiB.
     pub fn send(&self, process: &Process, key: u32, send: EndpointSend) -> Result<bool> {
-        let EndpointSend { data, completion } = send;
+        let EndpointSend { data, completion, delivery } = send;
         let bytes = data.len() as u64;
         let mut state = self.state.borrow_mut();
         let state = &mut *state;
@@ -373,10 +391,15 @@ impl Endpoints {
         if bytes > MESSAGE_BYTES_MAX {
             return Err(too_long(data.len()));
         }
-        if connection.transfers.holds_messages() {
+        if delivery == Delivery::Unreliable {
+            state.send_unreliable(process, key, &data);
+            return Ok(true);
+        }
+        if delivery == Delivery::Ordered && connection.transfers.holds_messages() {
             connection.credit.is_awaited = true;
             return Ok(false);
         }
+        let tag = tag_of(peer, delivery);
         if !state.has_room_for(process, key, cost(bytes)) {
             state.connections.get_mut(key).into_iter().for_each(|one| one.credit.is_awaited = true);
             return Ok(false);
@@ -384,7 +407,7 @@ impl Endpoints {
         let Some(space) = state.space else { return Err(unknown_connection(key)) };
         match completion {
             Some(context) => {
-                let mut message = message_to(peer, space, peer.key as i32, data);
+                let mut message = message_to(peer, space, tag, data);
                 message.synchronous = true;
                 let request = process.runtime().send(message);
                 let Some(connection) = state.connections.get_mut(key) else { return Ok(true) };
@@ -394,9 +417,19 @@ impl Endpoints {
                     state.sends.push(LentSend { connection: key, request, context });
                 }
             }
-            None => state.post(process, key, &data),
+            None => state.post(process, key, tag, &data),
         }
         Ok(true)
+    }
+
+    /// Returns how many unreliable messages of a connection were dropped at this end.
+    ///
+    /// # Errors
+    /// `Arg` if there is no such connection.
+    pub fn dropped(&self, key: u32) -> Result<u64> {
+        let state = self.state.borrow();
+        let connection = state.connections.get(key).ok_or_else(|| unknown_connection(key))?;
+        Ok(connection.dropped)
     }
 
     /// Returns a message that an event has lent.
@@ -520,15 +553,31 @@ impl ServiceState {
         send_owned(process, message, (&mut connection.outbox, 0));
     }
 
+    /// Sends an unreliable message, or drops it.
+    fn send_unreliable(&mut self, process: &Process, key: u32, data: &Buffer) {
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        let Some(peer) = connection.peer else { return };
+        let (cost, window) = (cost(data.len() as u64), connection.credit.window());
+        let is_complete = |send| process.is_complete(send);
+        let has_room = connection.credit.has_room_for(cost)
+            && process.runtime().waiting(peer.gate) < UNRELIABLE_WAITING_MAX
+            && connection.outbox.has_room_for(window, cost, is_complete);
+        if has_room {
+            self.post(process, key, tag_of(peer, Delivery::Unreliable), data);
+        } else {
+            connection.dropped += 1;
+        }
+    }
+
     /// Sends bytes to the other end of a connection, which are used during the call only, and takes
     /// their cost from its window.
-    pub fn post(&mut self, process: &Process, key: u32, data: &Buffer) {
+    pub fn post(&mut self, process: &Process, key: u32, tag: i32, data: &Buffer) {
         let connection = self.connections.get_mut(key);
         let Some((connection, space)) = connection.zip(self.space) else { return };
         let Some(peer) = connection.peer else { return };
         let cost = cost(data.len() as u64);
         connection.credit.take(cost);
-        let mut message = message_to(peer, space, peer.key as i32, data.clone());
+        let mut message = message_to(peer, space, tag, data.clone());
         if !process.runtime().try_send(&message) {
             message.buffer = copy_of(data);
             send_owned(process, message, (&mut connection.outbox, cost));
@@ -567,6 +616,12 @@ impl ServiceState {
         }
         active
     }
+}
+
+/// Returns the tag of messages to this end.
+pub(crate) fn tag_of(peer: ConnectionPeer, delivery: Delivery) -> i32 {
+    let tag = peer.key as i32;
+    if delivery == Delivery::Ordered { tag } else { tag | UNORDERED }
 }
 
 fn message_to(peer: ConnectionPeer, space: ContextSlot, tag: i32, buffer: Buffer) -> Send {

@@ -1,6 +1,6 @@
 //! Objects with keys that fit into a tag of the engine.
 
-/// Objects by key. A key is never 0, fits into 31 bits, and differs from the keys of the last 2046
+/// Objects by key. A key is never 0, fits into 30 bits, and differs from the keys of the last 1022
 /// objects in its place.
 #[derive(Debug)]
 pub(crate) struct Slots<T> {
@@ -14,9 +14,12 @@ struct SlotPlace<T> {
     object: Option<T>,
 }
 
+/// The length of keys in bits.
+pub(crate) const KEY_BITS: u32 = 30;
+
 const INDEX_BITS: u32 = 20;
 const INDEX_MASK: u32 = (1 << INDEX_BITS) - 1;
-const GENERATION_MAX: u32 = (1 << (31 - INDEX_BITS)) - 1;
+const GENERATION_MAX: u32 = (1 << (KEY_BITS - INDEX_BITS)) - 1;
 
 impl<T> Default for Slots<T> {
     fn default() -> Self {
@@ -99,11 +102,11 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_positive_as_tags() {
+    fn keys_leave_a_bit_of_a_tag() {
         let mut slots = Slots::default();
         for _ in 0..3 * GENERATION_MAX {
             let key = slots.insert(()).unwrap();
-            assert!(i32::try_from(key).is_ok_and(|tag| tag > 0));
+            assert!(key > 0 && key >> KEY_BITS == 0);
             slots.remove(key);
             assert!(slots.is_empty());
         }

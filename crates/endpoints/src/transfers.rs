@@ -17,8 +17,8 @@ use crate::event::{EndpointEvent, EndpointEventKind, EventBody};
 use crate::message::{MemoryAccess, Word};
 use crate::registered::{MemoryName, MemoryPermissions, RegisteredMemory, refusal};
 use crate::service::{
-    Endpoints, MESSAGE_BYTES_MAX, ServiceState, copy_of, not_open, too_long, unknown_connection,
-    unknown_endpoint,
+    Delivery, Endpoints, MESSAGE_BYTES_MAX, ServiceState, copy_of, not_open, tag_of, too_long,
+    unknown_connection, unknown_endpoint,
 };
 
 /// What a program does with memory of the other end of a connection.
@@ -270,7 +270,7 @@ impl ServiceState {
         match outcome {
             Ok(()) => {
                 if let Some(message) = message {
-                    self.post(process, key, message);
+                    self.post(process, key, tag_of(peer, Delivery::Ordered), message);
                 }
                 Some(Ok(()))
             }
@@ -327,7 +327,8 @@ impl ServiceState {
 
     /// Sends a piece of the range that the peer reads. Returns whether something was sent.
     fn send_answer(&mut self, process: &Process, key: u32) -> bool {
-        let Some((connection, _)) = self.open_connection(key) else { return false };
+        let Some((connection, peer)) = self.open_connection(key) else { return false };
+        let tag = tag_of(peer, Delivery::Ordered);
         let Some(Answer { access, sent }) = connection.transfers.answers.front().copied() else {
             return false;
         };
@@ -339,7 +340,7 @@ impl ServiceState {
         match self.range(key, &piece, false) {
             Ok(range) => {
                 self.tell(process, key, &Word::Piece(access.operation, sent));
-                self.post(process, key, &range);
+                self.post(process, key, tag, &range);
             }
             Err(class) => {
                 self.tell(process, key, &Word::Done(access.operation, Some(class)));
@@ -366,7 +367,8 @@ impl ServiceState {
     /// Sends a part of the first operation that was not sent completely. Returns whether something
     /// was done.
     fn send_operation(&mut self, process: &Process, key: u32) -> bool {
-        let Some((connection, _)) = self.open_connection(key) else { return false };
+        let Some((connection, peer)) = self.open_connection(key) else { return false };
+        let tag = tag_of(peer, Delivery::Ordered);
         let piece_max = piece_of(connection, u64::MAX);
         let is_alone = connection.transfers.unsent == connection.transfers.operations.len();
         let Some(operation) = connection.transfers.next_unsent() else { return false };
@@ -390,7 +392,7 @@ impl ServiceState {
                 operation.is_written = true;
                 connection.transfers.unsent -= usize::from(is_last);
                 self.tell(process, key, &word);
-                self.post(process, key, &payload);
+                self.post(process, key, tag, &payload);
             }
         }
         true

@@ -383,9 +383,19 @@ typedef struct {
     size_t lent;
 } combray_event;
 
-/* For combray_send: an event COMBRAY_SENT follows. For reads, writes and fences of registered
- * memory: an event COMBRAY_COMPLETED follows. */
-enum { COMBRAY_NOTIFY = 1 };
+enum {
+    /* For combray_send: an event COMBRAY_SENT follows. For reads, writes and fences of registered
+     * memory: an event COMBRAY_COMPLETED follows. */
+    COMBRAY_NOTIFY = 1,
+    /* For combray_send: the message arrives once, as soon as it is there, even if a message that was
+     * sent before, or the data of a write, is still on its way. */
+    COMBRAY_UNORDERED = 2,
+    /* For combray_send, not with COMBRAY_NOTIFY: like COMBRAY_UNORDERED, but the message is dropped
+     * if the other program holds all messages that it may hold, or the rails to its process are
+     * busy with earlier messages. The call returns MPI_SUCCESS, and combray_dropped counts. So a
+     * message that is delivered has not waited long. */
+    COMBRAY_UNRELIABLE = 4
+};
 
 /* Opens an endpoint. If MPI is not initialized and no session is open, the process joins its job,
  * or becomes a job of its own. Functions of this interface may be called until all endpoints are
@@ -503,7 +513,7 @@ int combray_disconnect(combray_connection connection);
 int combray_keepalive(combray_connection connection, int milliseconds);
 
 /* Sends the `bytes` bytes at `data`, at most 1 GiB, as one message. Messages of a connection arrive
- * once and in order. The memory may be used again when the call returns; with COMBRAY_NOTIFY in
+ * once and in order, except those with COMBRAY_UNORDERED or COMBRAY_UNRELIABLE. The memory may be used again when the call returns; with COMBRAY_NOTIFY in
  * `flags` only after the event COMBRAY_SENT or the end of the connection, which saves a copy of
  * long messages. The call does not wait.
  *
@@ -515,6 +525,11 @@ int combray_keepalive(combray_connection connection, int milliseconds);
  * yet or closed, or for other flags; MPI_ERR_COUNT if the message is too long; MPI_ERR_BUFFER for a
  * null pointer. */
 int combray_send(combray_connection connection, const void *data, size_t bytes, void *context, int flags);
+
+/* Returns in `*count` how many messages of COMBRAY_UNRELIABLE this end of a connection has dropped.
+ *
+ * Errors: MPI_ERR_ARG if there is no such connection, or for a null pointer. */
+int combray_dropped(combray_connection connection, size_t *count);
 
 /* The name of memory that a program has registered. It has no pointers: pass it to other programs
  * in any way, for example in a message. */

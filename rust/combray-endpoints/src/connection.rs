@@ -12,6 +12,9 @@ use crate::memory::MemoryName;
 
 /// `COMBRAY_NOTIFY`: an event follows.
 const NOTIFY: i32 = 1;
+/// `COMBRAY_UNORDERED` and `COMBRAY_UNRELIABLE`.
+const UNORDERED: i32 = 2;
+const UNRELIABLE: i32 = 4;
 
 /// Names a connection in events. No two connections of a process have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -94,6 +97,38 @@ impl Connection {
     /// [`TooLong`](ErrorKind::TooLong) for longer messages.
     pub fn send(&self, data: &[u8]) -> Result<()> {
         self.send_raw(data, 0, 0)
+    }
+
+    /// Sends a message as [`send`](Self::send) does. It arrives once, as soon as it is there, even
+    /// if a message that was sent before is still on its way.
+    ///
+    /// # Errors
+    /// Those of [`send`](Self::send).
+    pub fn send_unordered(&self, data: &[u8]) -> Result<()> {
+        self.send_raw(data, 0, UNORDERED)
+    }
+
+    /// Sends a message as [`send_unordered`](Self::send_unordered) does, or drops it if the other
+    /// program must return messages first, or the rails to it are busy with earlier messages.
+    ///
+    /// # Errors
+    /// Those of [`send`](Self::send), but not [`Pending`](ErrorKind::Pending).
+    pub fn send_unreliable(&self, data: &[u8]) -> Result<()> {
+        self.send_raw(data, 0, UNRELIABLE)
+    }
+
+    /// Returns how many unreliable messages this end has dropped.
+    ///
+    /// # Errors
+    /// [`Argument`](ErrorKind::Argument) and [`Closed`](ErrorKind::Closed) if the connection has
+    /// ended.
+    pub fn dropped(&self) -> Result<usize> {
+        let handle = self.state.lock();
+        let Handle::Open(raw) = *handle else { return Err(Error::closed()) };
+        let mut count = 0;
+        // SAFETY: the pointer leads to a word.
+        self.shared.library.check(unsafe { (self.shared.library.dropped)(raw, &mut count) })?;
+        Ok(count)
     }
 
     /// Sends a message without a copy; [`Event::Sent`](crate::Event::Sent) gives the memory back

@@ -89,6 +89,7 @@ functions! {
     reject = "combray_reject"(usize, *const u8, usize);
     disconnect = "combray_disconnect"(usize);
     keepalive = "combray_keepalive"(usize, c_int);
+    dropped = "combray_dropped"(usize, *mut usize);
     send = "combray_send"(usize, *const u8, usize, usize, c_int);
     memory_register = "combray_memory_register"(usize, *mut u8, usize, c_int, *mut MemoryName);
     memory_deregister = "combray_memory_deregister"(usize, *const MemoryName);

@@ -374,6 +374,31 @@ fn threads_send_over_one_endpoint() {
 }
 
 #[test]
+fn messages_without_order_arrive_or_are_counted() {
+    const FLOOD: usize = 2000;
+    let (client, server) = (open(), open());
+    let (here, there) = connected(&client, &server);
+    here.send_unordered(b"in any order").unwrap();
+    assert_eq!(*received(&server).1, *b"in any order");
+    for _ in 0..FLOOD {
+        here.send_unreliable(&[7; 1000]).unwrap();
+    }
+    let dropped = here.dropped().unwrap();
+    assert!(dropped > 0 && dropped < FLOOD, "{dropped}");
+    here.disconnect().unwrap();
+    let mut held = Vec::new();
+    loop {
+        match next(&server) {
+            Event::Received { message, .. } => held.push(message),
+            Event::Closed(id) if id == there.id() => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(held.len() + dropped, FLOOD);
+    assert_eq!(kind_of(here.dropped()), ErrorKind::Closed);
+}
+
+#[test]
 fn a_thread_that_waits_is_woken() {
     let endpoint = open();
     thread::scope(|scope| {

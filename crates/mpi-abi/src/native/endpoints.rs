@@ -10,8 +10,8 @@ use std::time::Duration;
 use base::{Error, ErrorClass};
 use dynamic::PortSecret;
 use endpoints::{
-    ConnectRequest, EndpointEvent, EndpointEventKind, EndpointOptions, EndpointSend, EventBody,
-    LentData,
+    ConnectRequest, Delivery, EndpointEvent, EndpointEventKind, EndpointOptions, EndpointSend,
+    EventBody, LentData,
 };
 use memory::Buffer;
 use mpi::ThreadLevel;
@@ -48,8 +48,10 @@ impl Passed for EventRecord {
 /// `COMBRAY_EVENT_NONE`.
 const NONE: c_int = 0;
 
-/// `COMBRAY_NOTIFY`.
+/// `COMBRAY_NOTIFY`, `COMBRAY_UNORDERED` and `COMBRAY_UNRELIABLE`.
 const NOTIFY: c_int = 1;
+const UNORDERED: c_int = 2;
+const UNRELIABLE: c_int = 4;
 
 /// The time that a connection may take if the program gives none.
 const CONNECT_TIME: Duration = Duration::from_secs(60);
@@ -304,7 +306,8 @@ pub fn send(
     context: usize,
     flags: c_int,
 ) -> CallOutcome<()> {
-    let send = EndpointSend { data, completion: notifies(5, flags)?.then_some(context) };
+    let (notifies, delivery) = delivery_of(flags)?;
+    let send = EndpointSend { data, completion: notifies.then_some(context), delivery };
     let sent = call.library.endpoints.send(&call.library.process, key(connection), send);
     let sent = sent.map_err(|error| match error.class {
         ErrorClass::Count => Failure::of_argument(3, error),
@@ -316,6 +319,29 @@ pub fn send(
     let detail = "the other program holds all messages that it may hold: send again after the \
                   event COMBRAY_WRITABLE";
     Err(Failure::new(ErrorClass::Pending, detail))
+}
+
+/// Returns what the flags of `combray_send` stand for: whether an event follows, and how the message
+/// is delivered.
+fn delivery_of(flags: c_int) -> CallOutcome<(bool, Delivery)> {
+    let delivery = match flags & !NOTIFY {
+        0 => Delivery::Ordered,
+        UNORDERED => Delivery::Unordered,
+        UNRELIABLE if flags & NOTIFY == 0 => Delivery::Unreliable,
+        _ => {
+            let detail = format!(
+                "is {flags}, but must be 0, COMBRAY_UNRELIABLE, or the sum of some of \
+                 COMBRAY_NOTIFY and COMBRAY_UNORDERED"
+            );
+            return Err(Failure::argument(5, ErrorClass::Arg, detail));
+        }
+    };
+    Ok((flags & NOTIFY != 0, delivery))
+}
+
+pub fn dropped(call: &Call, connection: usize, count: Out<usize>) -> CallOutcome<()> {
+    count.set(call.library.endpoints.dropped(key(connection)).map_err(of_first)? as usize);
+    Ok(())
 }
 
 /// Returns whether the flags, the argument at `position`, contain `COMBRAY_NOTIFY`.

@@ -262,6 +262,12 @@ native! {
 }
 
 native! {
+    open combray_dropped(connection: usize, count: *mut usize);
+    count = out(2, count);
+    => native::endpoints::dropped(connection, count)
+}
+
+native! {
     open combray_memory_register(endpoint: usize, address: *mut c_void, bytes: usize,
         permissions: c_int, memory: *mut MemoryRecord);
     part = segment(2, address, bytes); memory = out(5, memory);
