@@ -12,11 +12,11 @@ mod senders;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, PipeReader, Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering, fence};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering, fence};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use driver::Doorbell;
@@ -26,6 +26,7 @@ use queues::calls::Calls;
 use queues::exchange::PIECES;
 use queues::offer::Offer;
 use queues::ring::{self, LINE_BYTES};
+use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sys::mapping::Mapping;
 use sys::{futex, membarrier};
@@ -110,6 +111,8 @@ pub(crate) struct CellWords {
 const ON_WORD: u32 = 1;
 /// The owner sleeps on its pipe and on other descriptors.
 const ON_PIPE: u32 = 2;
+/// The program waits for descriptors, and threads of its process may sleep on the word.
+const FOR_PROGRAM: u32 = 3;
 
 /// Eight fronts share a page of page tables.
 const _: () = assert!(8 * FRONT_BYTES <= 2 << 20);
@@ -394,10 +397,11 @@ impl MappedSegment {
 
     #[cold]
     fn wake(&self, how: u32) {
-        if how == ON_PIPE {
+        if how != ON_WORD {
             // An owner that cannot be woken polls again after its timeout, or has ended.
             let _ = self.write_to_pipe();
-        } else {
+        }
+        if how != ON_PIPE {
             // Waking fails only for an invalid word, and this word is valid.
             let _ = futex::wake(self.header().bell.word(), i32::MAX);
         }
@@ -448,22 +452,58 @@ impl Doorbell for MappedSegment {
     }
 }
 
-/// A doorbell for a process that must also wake for other descriptors.
+/// The doorbell of a process that may have to wake for other descriptors, too.
 pub(crate) struct DescriptorBell {
     segment: Arc<MappedSegment>,
     reader: PipeReader,
-    others: Vec<OwnedFd>,
-    /// The number of threads that are asleep or about to sleep.
+    others: Mutex<Vec<Arc<OwnedFd>>>,
+    /// Whether there are others: the process then sleeps on the pipe and on them, otherwise on the
+    /// word of the bell.
+    has_others: AtomicBool,
+    /// The descriptors that become readable with the pipe and the others.
+    watching: Mutex<Vec<Weak<OwnedFd>>>,
+    /// The number of threads that are asleep on the pipe or about to sleep.
     sleepers: Mutex<u32>,
 }
 
-impl Doorbell for DescriptorBell {
-    fn arm(&self) -> u32 {
-        self.segment.arm(ON_PIPE)
+/// How much is read from the pipe at once. There may be several bytes, if peers rang again.
+const PIPE_BYTES: usize = 64;
+
+impl DescriptorBell {
+    fn new(
+        segment: Arc<MappedSegment>,
+        reader: PipeReader,
+        others: Vec<OwnedFd>,
+    ) -> io::Result<Self> {
+        // Two threads may try to empty it.
+        rustix::io::ioctl_fionbio(&reader, true)?;
+        let has_others = AtomicBool::new(!others.is_empty());
+        let others = Mutex::new(others.into_iter().map(Arc::new).collect());
+        let (watching, sleepers) = (Mutex::default(), Mutex::new(0));
+        Ok(Self { segment, reader, others, has_others, watching, sleepers })
     }
 
-    fn wait(&self, ticket: u32, timeout: Duration) {
-        let others = self.others.iter().map(|other| PollFd::new(other, PollFlags::IN));
+    fn others(&self) -> MutexGuard<'_, Vec<Arc<OwnedFd>>> {
+        self.others.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn sleepers(&self) -> MutexGuard<'_, u32> {
+        self.sleepers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn watching(&self) -> MutexGuard<'_, Vec<Weak<OwnedFd>>> {
+        self.watching.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn empty_pipe(&self) {
+        // An error means that it is empty.
+        let _ = (&self.reader).read(&mut [0; PIPE_BYTES]);
+    }
+
+    fn wait_on_descriptors(&self, ticket: u32, timeout: Duration) {
+        // Others may come while this thread sleeps.
+        let others = self.others().clone();
+        let others = others.iter().map(|other| PollFd::new(other, PollFlags::IN));
         let own = PollFd::new(&self.reader, PollFlags::IN);
         let mut all: Vec<_> = std::iter::once(own).chain(others).collect();
         let timeout = Timespec::try_from(timeout).ok();
@@ -482,20 +522,70 @@ impl Doorbell for DescriptorBell {
         *sleepers -= 1;
         // What wakes one sleeper must wake all: the last one empties the pipe.
         if *sleepers == 0 && all[0].revents().contains(PollFlags::IN) {
-            // There may be several bytes, if peers rang again after the sleep ended.
-            let _ = (&self.reader).read(&mut [0; 64]);
+            self.empty_pipe();
+        }
+    }
+}
+
+impl Doorbell for DescriptorBell {
+    fn arm(&self) -> u32 {
+        let how = if self.has_others.load(Ordering::SeqCst) { ON_PIPE } else { ON_WORD };
+        self.segment.arm(how)
+    }
+
+    fn wait(&self, ticket: u32, timeout: Duration) {
+        // If others came after the bell was armed, `extend` has rung it.
+        match self.has_others.load(Ordering::SeqCst) {
+            true => self.wait_on_descriptors(ticket, timeout),
+            false => self.segment.wait(ticket, timeout),
         }
     }
 
     fn ring(&self) {
         self.segment.ring_if_armed();
     }
+
+    fn extend(&self, beside: Vec<OwnedFd>) -> io::Result<bool> {
+        for epoll in self.watching().iter().filter_map(Weak::upgrade) {
+            beside.iter().try_for_each(|other| add_to(&epoll, other))?;
+        }
+        self.others().extend(beside.into_iter().map(Arc::new));
+        self.has_others.store(true, Ordering::SeqCst);
+        self.segment.ring_if_armed();
+        Ok(true)
+    }
+
+    fn watch(&self, epoll: &Arc<OwnedFd>) -> io::Result<()> {
+        let mut watching = self.watching();
+        watching.retain(|one| one.strong_count() > 0);
+        add_to(epoll, &self.reader)?;
+        self.others().iter().try_for_each(|other| add_to(epoll, &**other))?;
+        watching.push(Arc::downgrade(epoll));
+        Ok(())
+    }
+
+    fn arm_for_program(&self) {
+        // Threads that sleep on the pipe empty it when all are awake.
+        let sleepers = self.sleepers();
+        if *sleepers == 0 {
+            self.empty_pipe();
+        }
+        drop(sleepers);
+        if !self.segment.header().bell.is_armed(FOR_PROGRAM) {
+            self.segment.arm(FOR_PROGRAM);
+        }
+    }
+
+    fn is_armed_for_program(&self) -> bool {
+        let others = self.others();
+        let mut all: Vec<_> = others.iter().map(|one| PollFd::new(one, PollFlags::IN)).collect();
+        self.segment.header().bell.is_armed(FOR_PROGRAM)
+            && (all.is_empty() || poll(&mut all, Some(&Timespec::default())) == Ok(0))
+    }
 }
 
-impl DescriptorBell {
-    fn sleepers(&self) -> MutexGuard<'_, u32> {
-        self.sleepers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn add_to(epoll: &OwnedFd, descriptor: &impl AsFd) -> io::Result<()> {
+    Ok(epoll::add(epoll, descriptor, EventData::new_u64(0), EventFlags::IN)?)
 }
 
 /// The doorbell of a peer, rung by a process that has published something for the peer elsewhere

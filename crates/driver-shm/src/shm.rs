@@ -205,9 +205,6 @@ impl Driver for Shm {
     }
 
     fn doorbell(&self, beside: Vec<OwnedFd>) -> Result<Option<Arc<dyn Doorbell>>, DriverError> {
-        if beside.is_empty() {
-            return Ok(Some(self.own.doorbell()));
-        }
         let bell = self.own.doorbell_beside(beside).map_err(|cause| DriverError {
             message: format!("no descriptor to sleep on can be created: {cause}"),
         })?;

@@ -1,6 +1,7 @@
 //! What a process passes to its drivers, and the doorbells that drivers provide.
 
 use std::fmt;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -140,6 +141,28 @@ pub trait Doorbell: Send + Sync {
 
     /// Wakes all threads that sleep on the doorbell.
     fn ring(&self);
+
+    /// Lets the doorbell ring when one of these descriptors becomes readable, too. Returns false,
+    /// without effect, if this one cannot.
+    fn extend(&self, _beside: Vec<OwnedFd>) -> io::Result<bool> {
+        Ok(false)
+    }
+
+    /// Lets this epoll descriptor be readable while the doorbell has rung that was armed by
+    /// [`arm_for_program`](Self::arm_for_program), as long as the descriptor is open elsewhere.
+    fn watch(&self, _epoll: &Arc<OwnedFd>) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Arms the doorbell for a program that goes on to wait for descriptors, and lets the watching
+    /// descriptors not be readable. The program must check once more whether there is work, as
+    /// after [`arm`](Self::arm).
+    fn arm_for_program(&self) {}
+
+    /// Whether [`arm_for_program`](Self::arm_for_program) was called, and there was no work since.
+    fn is_armed_for_program(&self) -> bool {
+        false
+    }
 }
 
 /// Why a driver cannot carry out a call.

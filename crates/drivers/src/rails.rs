@@ -1,5 +1,6 @@
 //! The rails of a process.
 
+use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
@@ -154,10 +155,23 @@ impl Rails {
         self.networks.iter().any(|network| network.driver.reaches_other_jobs())
     }
 
-    /// Notes that networks were added after the doorbell was made, which does not ring for them:
+    /// Lets the doorbell ring for the networks, which were added after it was made. If it cannot,
     /// the process polls them while it waits.
-    pub fn poll_networks_without_doorbell(&mut self) {
-        self.lacks_doorbell = true;
+    ///
+    /// # Errors
+    /// The system has no more descriptors.
+    pub fn extend_doorbell(&mut self) -> Result<(), DriverError> {
+        let beside = self.network_descriptors()?;
+        let extended = self.bell.as_ref().map_or(Ok(false), |bell| bell.extend(beside));
+        self.lacks_doorbell = !extended.map_err(refused)?;
+        Ok(())
+    }
+
+    /// Returns copies of the descriptors of the networks.
+    fn network_descriptors(&self) -> Result<Vec<OwnedFd>, DriverError> {
+        let networks = self.networks.iter().filter_map(|network| network.driver.descriptor());
+        let clone = |descriptor: BorrowedFd<'_>| descriptor.try_clone_to_owned();
+        networks.map(clone).collect::<Result<_, _>>().map_err(refused)
     }
 
     /// Returns the profiles of all rails, by number.
@@ -515,11 +529,7 @@ impl Rails {
         if self.networks.is_empty() {
             return Ok(self.bell.clone());
         }
-        let networks = self.networks.iter().filter_map(|network| network.driver.descriptor());
-        let clone = |descriptor: BorrowedFd<'_>| descriptor.try_clone_to_owned();
-        let beside: Result<Vec<OwnedFd>, _> = networks.map(clone).collect();
-        let error = |cause: std::io::Error| DriverError { message: cause.to_string() };
-        self.machine.doorbell(beside.map_err(error)?)
+        self.machine.doorbell(self.network_descriptors()?)
     }
 
     /// Wakes the threads of this process that sleep on its doorbell.
@@ -582,6 +592,10 @@ impl Rails {
     pub fn regions(&mut self) -> &mut dyn Regions {
         &mut self.machine
     }
+}
+
+fn refused(cause: io::Error) -> DriverError {
+    DriverError { message: cause.to_string() }
 }
 
 #[cfg(test)]

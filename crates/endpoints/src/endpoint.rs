@@ -28,6 +28,8 @@ pub(crate) struct Endpoint {
     pub memory_left: u64,
     /// Whether the queue has an event `Woken`.
     is_woken: bool,
+    /// Whether the program is in a call that takes an event.
+    is_polling: bool,
     /// The connection that was last found to have used up its window.
     pub exhausted: Option<u32>,
     /// The memory that the other ends of its connections may access.
@@ -79,16 +81,16 @@ impl LentContent {
 impl Endpoint {
     pub fn new(port: Port, memory: u64, secret: Option<PortSecret>) -> Self {
         let (events, lent, memories) = Default::default();
-        let (flag, exhausted, is_woken) = (None, None, false);
         Self {
             port,
             secret,
             events,
             lent,
-            flag,
+            flag: None,
             memory_left: memory,
-            is_woken,
-            exhausted,
+            is_woken: false,
+            is_polling: false,
+            exhausted: None,
             memories,
         }
     }
@@ -114,8 +116,25 @@ impl Endpoint {
 
     pub fn push(&mut self, event: EndpointEvent) {
         self.events.push_back(event);
-        if let Some(flag) = &mut self.flag {
-            flag.raise();
+        if !self.is_polling {
+            self.update_flag();
+        }
+    }
+
+    /// Makes the descriptor readable if there are events.
+    fn update_flag(&mut self) {
+        match &mut self.flag {
+            Some(flag) if self.events.is_empty() => flag.lower(),
+            Some(flag) => flag.raise(),
+            None => {}
+        }
+    }
+
+    /// Sets whether the program takes events, so that those that come now need no descriptor.
+    pub fn set_polling(&mut self, is_polling: bool) {
+        self.is_polling = is_polling;
+        if !is_polling {
+            self.update_flag();
         }
     }
 
@@ -132,10 +151,8 @@ impl Endpoint {
         if event.as_ref().is_some_and(|one| one.kind == EndpointEventKind::Woken) {
             self.is_woken = false;
         }
-        if self.events.is_empty()
-            && let Some(flag) = &mut self.flag
-        {
-            flag.lower();
+        if !self.is_polling {
+            self.update_flag();
         }
         event
     }
@@ -146,13 +163,11 @@ impl Endpoint {
     }
 
     /// Returns the number of the descriptor that is readable while there are events.
-    pub fn descriptor(&mut self) -> io::Result<i32> {
+    pub fn descriptor(&mut self, process: &Process) -> io::Result<i32> {
         if self.flag.is_none() {
-            let mut flag = Flag::new()?;
-            if !self.events.is_empty() {
-                flag.raise();
-            }
-            self.flag = Some(flag);
+            let add_bell = |epoll: &_| process.doorbell().map_or(Ok(()), |bell| bell.watch(epoll));
+            self.flag = Some(Flag::new(add_bell)?);
+            self.update_flag();
         }
         let number = |flag: &Flag| flag.as_fd().as_raw_fd();
         self.flag.as_ref().map(number).ok_or_else(|| io::ErrorKind::Other.into())

@@ -201,8 +201,8 @@ impl Endpoints {
     ///
     /// # Errors
     /// `Arg` if there is no such endpoint; `Other` if the system has no descriptors left.
-    pub fn descriptor(&self, endpoint: u32) -> Result<i32> {
-        let number = self.with_endpoint(endpoint, Endpoint::descriptor)?;
+    pub fn descriptor(&self, process: &Process, endpoint: u32) -> Result<i32> {
+        let number = self.with_endpoint(endpoint, |one| one.descriptor(process))?;
         number.map_err(|cause| Error::new(ErrorClass::Other, cause.to_string()))
     }
 
@@ -214,14 +214,28 @@ impl Endpoints {
         if let Some(event) = self.with_endpoint(endpoint, Endpoint::pop)? {
             return Ok(Some(event));
         }
+        if self.with_endpoint(endpoint, |one| one.has_descriptor())? {
+            return self.poll_before_wait(process, endpoint);
+        }
         process.progress();
         let event = self.with_endpoint(endpoint, Endpoint::pop)?;
         if event.is_none() {
-            if self.with_endpoint(endpoint, |one| one.has_descriptor())? {
-                process.leave_to_helper();
-            }
             process.record_empty_poll();
         }
+        Ok(event)
+    }
+
+    /// Polls for a program that waits for the descriptor if there is no event.
+    fn poll_before_wait(&self, process: &Process, endpoint: u32) -> Result<Option<EndpointEvent>> {
+        self.with_endpoint(endpoint, |one| one.set_polling(true))?;
+        process.progress();
+        let mut event = self.with_endpoint(endpoint, Endpoint::pop)?;
+        if event.is_none() {
+            process.prepare_to_be_woken();
+            process.progress();
+            event = self.with_endpoint(endpoint, Endpoint::pop)?;
+        }
+        self.with_endpoint(endpoint, |one| one.set_polling(false))?;
         Ok(event)
     }
 

@@ -13,29 +13,36 @@ use rustix::event::{EventfdFlags, Timespec, eventfd};
 use rustix::io::Errno;
 use sys::forks;
 
-/// A descriptor that is readable while it is raised.
+/// A descriptor that is readable while it is raised, and while something has arrived for this
+/// process that it has not looked at.
 #[derive(Debug)]
 pub(crate) struct Flag {
-    descriptor: OwnedFd,
+    /// The epoll descriptor of the flag and of what the doorbell adds.
+    descriptor: Arc<OwnedFd>,
+    flag: OwnedFd,
     is_raised: bool,
 }
 
 impl Flag {
-    pub fn new() -> io::Result<Self> {
-        let descriptor = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Self { descriptor, is_raised: false })
+    /// `add_more` adds to the descriptor what else makes it readable.
+    pub fn new(add_more: impl FnOnce(&Arc<OwnedFd>) -> io::Result<()>) -> io::Result<Self> {
+        let descriptor = Arc::new(epoll::create(CreateFlags::CLOEXEC)?);
+        let flag = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        epoll::add(&*descriptor, &flag, EventData::new_u64(0), EventFlags::IN)?;
+        add_more(&descriptor)?;
+        Ok(Self { descriptor, flag, is_raised: false })
     }
 
     pub fn raise(&mut self) {
         if !self.is_raised {
             // Cannot fail: the counter is 0.
-            self.is_raised = rustix::io::write(&self.descriptor, &1_u64.to_ne_bytes()).is_ok();
+            self.is_raised = rustix::io::write(&self.flag, &1_u64.to_ne_bytes()).is_ok();
         }
     }
 
     pub fn lower(&mut self) {
         if self.is_raised {
-            self.is_raised = rustix::io::read(&self.descriptor, &mut [0; 8]).is_err();
+            self.is_raised = rustix::io::read(&self.flag, &mut [0; 8]).is_err();
         }
     }
 }

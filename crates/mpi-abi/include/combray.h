@@ -425,9 +425,9 @@ int combray_endpoint_open(const char *options, combray_endpoint *endpoint);
 int combray_endpoint_uri(combray_endpoint endpoint, char *buffer, size_t size);
 
 /* Returns in `*descriptor` a descriptor that is readable while the endpoint has events, for poll
- * and epoll. It belongs to the endpoint: do not read or close it. While the program waits for it,
- * the helper thread makes progress (not with COMBRAY_HELPER=never). Call combray_endpoint_poll
- * until there is no event before each wait.
+ * and epoll. It belongs to the endpoint: do not read or close it. Call combray_endpoint_poll until
+ * there is no event before each wait. The descriptor may also be readable when there is no event:
+ * then poll, and wait again.
  *
  * Errors: MPI_ERR_ARG for a null pointer; MPI_ERR_OTHER if the system has no descriptors left. */
 int combray_endpoint_descriptor(combray_endpoint endpoint, int *descriptor);

@@ -196,10 +196,25 @@ impl Process {
         space
     }
 
-    /// Lets the helper thread make progress while the program is about to leave the library for
-    /// something else than computing, such as waiting for a descriptor.
-    pub fn leave_to_helper(&self) {
-        self.call_helper(Need::OfOthers);
+    /// Prepares that the program waits for a descriptor that the doorbell
+    /// [makes readable](Doorbell::watch). What has arrived meanwhile must be looked for once more.
+    /// Where something must be done for which no doorbell rings, the helper does it.
+    pub fn prepare_to_be_woken(&self) {
+        self.doorbell().into_iter().for_each(|bell| bell.arm_for_program());
+        if self.must_poll_again() {
+            self.call_helper(Need::OfOthers);
+        }
+    }
+
+    /// Whether something is pending for which no doorbell rings.
+    pub(crate) fn must_poll_again(&self) -> bool {
+        let runtime = self.runtime();
+        runtime.must_poll_again() || runtime.awaits_senders()
+    }
+
+    /// Whether the program waits for a descriptor, and nothing has happened since.
+    pub(crate) fn waits_for_descriptor(&self) -> bool {
+        self.doorbell().is_some_and(|bell| bell.is_armed_for_program()) && !self.must_poll_again()
     }
 
     /// Closes the message spaces of communicators that have no references any more.

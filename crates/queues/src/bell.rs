@@ -55,6 +55,11 @@ impl Bell {
         })
     }
 
+    /// Whether the bell is armed so.
+    pub fn is_armed(&self, how: u32) -> bool {
+        self.armed.load(Ordering::SeqCst) == how
+    }
+
     /// Whether the bell has not rung since the ticket was given.
     pub fn is_still(&self, ticket: u32) -> bool {
         self.rung.load(Ordering::SeqCst) == ticket
@@ -75,8 +80,9 @@ mod tests {
         let bell = Bell::default();
         assert_eq!(bell.ring(), None);
         let ticket = bell.arm(7, || ());
-        assert!(bell.is_still(ticket));
+        assert!(bell.is_still(ticket) && bell.is_armed(7) && !bell.is_armed(6));
         assert_eq!(bell.ring(), Some(7));
+        assert!(!bell.is_armed(7));
         assert_eq!(bell.ring(), None);
         assert!(!bell.is_still(ticket));
     }

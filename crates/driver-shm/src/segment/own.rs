@@ -2,8 +2,8 @@
 
 use std::io::{self, PipeReader};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
 use queues::bell;
 use queues::ring::Consumer;
@@ -151,14 +151,9 @@ impl OwnSegment {
         self.segment.senders().skip_hole(&mut self.consumer)
     }
 
-    pub(crate) fn doorbell(&self) -> Arc<MappedSegment> {
-        Arc::clone(&self.segment)
-    }
-
     /// Returns a doorbell that also rings when one of `others` becomes readable.
     pub(crate) fn doorbell_beside(&self, others: Vec<OwnedFd>) -> io::Result<DescriptorBell> {
-        let (segment, reader) = (Arc::clone(&self.segment), self.reader.try_clone()?);
-        Ok(DescriptorBell { segment, reader, others, sleepers: Mutex::new(0) })
+        DescriptorBell::new(Arc::clone(&self.segment), self.reader.try_clone()?, others)
     }
 
     pub(crate) fn fence_required(&self) -> bool {

@@ -142,7 +142,8 @@ pub fn uri(call: &Call, endpoint: usize, buffer: OutText) -> CallOutcome<()> {
 }
 
 pub fn descriptor(call: &Call, endpoint: usize, descriptor: Out<c_int>) -> CallOutcome<()> {
-    let number = call.library.endpoints.descriptor(key(endpoint)).map_err(of_first)?;
+    let endpoints = &call.library.endpoints;
+    let number = endpoints.descriptor(&call.library.process, key(endpoint)).map_err(of_first)?;
     descriptor.set(number);
     Ok(())
 }

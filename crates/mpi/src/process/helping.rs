@@ -92,6 +92,9 @@ impl HelperAccess<'_> {
 impl Inside for HelperAccess<'_> {
     fn has_nothing_underway(&self, core: Core) -> bool {
         let is_needed = |one: &Rc<dyn ActiveOperation>| core == Core::Own || one.is_awaited();
+        if self.process.waits_for_descriptor() {
+            return true;
+        }
         let (process, runtime) = (self.process, self.process.runtime());
         runtime.requests() == 0
             && !runtime.has_work()
@@ -107,8 +110,7 @@ impl Inside for HelperAccess<'_> {
     }
 
     fn must_poll_again(&self) -> bool {
-        let runtime = self.process.runtime();
-        runtime.must_poll_again() || runtime.awaits_senders()
+        self.process.must_poll_again()
     }
 
     fn is_awaited(&self) -> bool {
