@@ -223,7 +223,7 @@ fn listen() -> io::Result<TcpListener> {
 }
 
 /// How many connections may wait to be accepted.
-const BACKLOG: i32 = 1024;
+const BACKLOG: i32 = 4096;
 
 /// Returns the addresses at which other hosts may reach this one, those of IPv4 first: not those of
 /// the loopback interface, nor addresses that are valid on one link only.
@@ -249,6 +249,10 @@ pub struct PortSearch {
     limit: Duration,
     /// How long a connection is tried again that the other side has closed.
     retry_max: Duration,
+    /// How long the machine at an address may take to answer, before the next address is tried.
+    machine_max: Duration,
+    /// Until when addresses are tried again whose machine has not answered.
+    unanswered_until: Option<Instant>,
 }
 
 /// How long a connection is tried again that the other side has closed before the end of the
@@ -258,6 +262,10 @@ const RETRY_PAUSE: Duration = Duration::from_millis(10);
 
 /// How long the machine at an address may take to answer, if the limit is not shorter.
 const MACHINE_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// How long addresses are tried again whose machine has not answered, as while more processes
+/// connect to a port than may wait to be accepted.
+const UNANSWERED_TIME_MAX: Duration = Duration::from_secs(20);
 
 /// Stands for the port that a search is for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -299,8 +307,20 @@ impl PortSearch {
     fn of(name: &PortName, (limit, retry_max): (Duration, Duration)) -> Self {
         let mut places = name.places();
         places.reverse();
-        let (connecting, link, retry, failure) = Default::default();
-        Self { key: name.key, places, connecting, link, retry, failure, limit, retry_max }
+        let (connecting, link, retry, failure, unanswered_until) = Default::default();
+        let machine_max = limit.min(MACHINE_TIME_MAX);
+        Self {
+            key: name.key,
+            places,
+            connecting,
+            link,
+            retry,
+            failure,
+            limit,
+            retry_max,
+            machine_max,
+            unanswered_until,
+        }
     }
 
     /// Returns a number that is equal for all searches for one port, and different for others.
@@ -356,7 +376,13 @@ impl PortSearch {
                 Ok(false) if Instant::now() < deadline => {
                     self.connecting = Some((socket, place, deadline));
                 }
-                Ok(false) => self.note_unreachable(place, &ErrorKind::TimedOut.into()),
+                Ok(false) => {
+                    self.note_unreachable(place, &ErrorKind::TimedOut.into());
+                    if self.unanswered_until.is_some_and(|until| Instant::now() < until) {
+                        // After the other addresses.
+                        self.places.insert(0, place);
+                    }
+                }
                 Err(error) => {
                     if error.kind() == ErrorKind::ConnectionReset {
                         self.try_again(place);
@@ -375,8 +401,10 @@ impl PortSearch {
         };
         match begin_to_connect(place) {
             Ok(socket) => {
-                let deadline = Instant::now() + self.limit.min(MACHINE_TIME_MAX);
-                self.connecting = Some((socket, place, deadline));
+                let now = Instant::now();
+                let longest = self.limit.min(self.retry_max).min(UNANSWERED_TIME_MAX);
+                self.unanswered_until.get_or_insert(now + longest);
+                self.connecting = Some((socket, place, now + self.machine_max));
             }
             Err(error) => self.note_unreachable(place, &error),
         }
@@ -566,6 +594,28 @@ mod tests {
             accepted = port.poll_accept(LIMIT).unwrap();
         }
         assert!(!port.must_be_polled());
+    }
+
+    /// The kernel does not answer a process that connects while too many wait to be accepted.
+    #[test]
+    fn a_machine_that_does_not_answer_for_a_moment_is_tried_again() {
+        let port = Port::for_many(None).unwrap();
+        let crowded = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        crowded.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()).unwrap();
+        crowded.listen(0).unwrap();
+        let place = crowded.local_addr().unwrap().as_socket().unwrap();
+        let mut search = PortSearch::of_uri(&port.uri(), LIMIT, None).unwrap();
+        (search.places, search.machine_max) = (vec![place], Duration::from_millis(20));
+        let waiting: Vec<Socket> = (0..4).map(|_| begin_to_connect(place).unwrap()).collect();
+        while search.failure.is_none() {
+            assert!(search.poll().unwrap().is_none() && search.link.is_none());
+        }
+        drop(waiting);
+        crowded.set_nonblocking(true).unwrap();
+        while search.link.is_none() {
+            _ = crowded.accept();
+            assert!(search.poll().unwrap().is_none());
+        }
     }
 
     #[test]
