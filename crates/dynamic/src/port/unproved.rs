@@ -5,6 +5,8 @@
 //! has arrived are therefore closed first, chosen at random. A process that loses its core between
 //! connecting and sending keeps its place with some probability, however many strangers come, and
 //! it tries again.
+//!
+//! Why: docs/internals/decisions/0129-strangers-make-room-for-each-other.md
 
 use std::collections::VecDeque;
 
