@@ -148,8 +148,12 @@ def record_through(place, port):
     return listener.getsockname()[1], recorded
 
 
+# So many strangers come; more by the variable.
+STRANGERS = int(os.environ.get("STRANGERS", "1500"))
+
+
 @places(3)
-def strangers_change_nothing_but_a_counter(runner, connections=1500):
+def strangers_change_nothing_but_a_counter(runner, connections=STRANGERS):
     """Connections that are silent, send garbage, a part of a greeting or the recorded handshake of another client, or are
     closed at once; clients connect meanwhile, and the service has no more memory or descriptors afterwards."""
     needs_combray(runner)
