@@ -196,8 +196,12 @@ fn reduce_scatter_gives_each_its_elements() {
                             });
                         };
                         use Algorithm::{Binomial, Halving, Pairwise, Ring, Shares, Star};
-                        [Star, Binomial, Shares].into_iter().for_each(|algorithm| check(algorithm, false));
-                        [Pairwise, Ring, Halving].into_iter().for_each(|algorithm| check(algorithm, true));
+                        [Star, Binomial, Shares]
+                            .into_iter()
+                            .for_each(|algorithm| check(algorithm, false));
+                        [Pairwise, Ring, Halving]
+                            .into_iter()
+                            .for_each(|algorithm| check(algorithm, true));
                     }
                     check_reduce_scatter(&counts, commutative, input, |member| {
                         reduce_scatter::reduce_scatter(member, &counts, operands, input)
