@@ -36,6 +36,8 @@ pub(crate) const LENT: usize = 8;
 pub(crate) const BORROWED: usize = 9;
 /// How often it has lent cores.
 pub(crate) const TIMES_LENT: usize = 10;
+/// How many of its cores were not used lately, as borrowers have found.
+pub(crate) const UNUSED: usize = 11;
 /// The set of its cores, a bit for each.
 pub(crate) const SET: usize = 32;
 const SET_WORDS: usize = SLOT_WORDS - SET;

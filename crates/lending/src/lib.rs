@@ -3,6 +3,8 @@
 
 mod board;
 mod share;
+mod watch;
 
 pub use board::{LendingBoard, LendingRecord};
 pub use share::Share;
+pub use watch::Watch;

@@ -7,11 +7,11 @@ use std::time::Duration;
 use base::variables::{LENDING, LOCAL_RANK, LOCAL_SIZE};
 use memory::SharedMemory;
 use sys::clock::Moment;
-use sys::{cores, environment, futex, process};
+use sys::{cores, environment, futex, process, usage};
 
 use crate::board::{
     AWAKE, BORROWED, BORROWS, CHANGES, CORES, CORES_MAX, IDLE, LENT, LendingRecord, PROCESS, SET,
-    SINCE, TICK_NS, TIMES_LENT, WANTS, WATCHES, idle, record_of, word, words,
+    SINCE, TICK_NS, TIMES_LENT, UNUSED, WANTS, WATCHES, idle, record_of, word, words,
 };
 
 /// How many processes a process signals at most when its cores become free: those after it first.
@@ -81,6 +81,7 @@ impl Share {
     /// Withdraws what the former process of this slot has lent.
     fn retire(&self) {
         let cores = self.own(CORES).swap(0, SeqCst);
+        self.own(UNUSED).store(0, SeqCst);
         self.memory.word(IDLE).fetch_sub(idle(cores, self.awake(self.slot)), SeqCst);
     }
 
@@ -108,7 +109,38 @@ impl Share {
     }
 
     fn lends(&self, slot: usize) -> u32 {
-        idle(word(self.memory, slot, CORES).load(SeqCst), self.awake(slot))
+        idle(self.number_of_cores(slot), self.awake(slot))
+    }
+
+    /// Returns how many cores the process of a slot has; 0: none has joined.
+    pub(crate) fn number_of_cores(&self, slot: usize) -> u32 {
+        word(self.memory, slot, CORES).load(SeqCst)
+    }
+
+    /// Returns the number of slots.
+    pub(crate) fn processes(&self) -> usize {
+        self.processes
+    }
+
+    /// Whether another process has joined in a slot.
+    pub(crate) fn is_other(&self, slot: usize) -> bool {
+        slot != self.slot && self.number_of_cores(slot) > 0
+    }
+
+    /// Returns the processor time of the process of a slot; none if it has ended.
+    pub(crate) fn processor_time(&self, slot: usize) -> Option<Duration> {
+        usage::processor_time_of(word(self.memory, slot, PROCESS).load(SeqCst) as i32)
+    }
+
+    /// Whether the main thread of the process of a slot runs, or would if it had a core.
+    pub(crate) fn main_thread_is_ready(&self, slot: usize) -> bool {
+        let number = word(self.memory, slot, PROCESS).load(SeqCst);
+        process::state(number as i32) == Some("running")
+    }
+
+    /// Records how many of its cores the process of a slot does not use.
+    pub(crate) fn set_unused(&self, slot: usize, count: u32) {
+        word(self.memory, slot, UNUSED).store(count, SeqCst);
     }
 
     /// Counts a thread that has begun to run, or has woken up.
@@ -192,7 +224,7 @@ impl Share {
     pub fn lent_by_others(&self) -> Vec<usize> {
         let mut lent = Vec::new();
         for slot in (0..self.processes).filter(|slot| *slot != self.slot) {
-            let count = self.lends(slot) as usize;
+            let count = self.lends(slot).max(word(self.memory, slot, UNUSED).load(SeqCst)) as usize;
             if count > 0 {
                 let cores = self.cores_of(slot);
                 // Threads of the owner that are awake may run on any of its cores. The last ones
@@ -210,6 +242,11 @@ impl Share {
     /// Returns the cores of this process.
     pub fn cores(&self) -> Vec<usize> {
         self.cores_of(self.slot)
+    }
+
+    /// Returns the cores of all processes of the machine that have joined.
+    pub fn cores_of_all(&self) -> Vec<usize> {
+        (0..self.processes).flat_map(|slot| self.cores_of(slot)).collect()
     }
 
     fn cores_of(&self, slot: usize) -> Vec<usize> {
@@ -296,7 +333,9 @@ fn inherited() -> Option<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Watch;
     use crate::board::LendingBoard;
+    use std::time::Instant;
 
     /// Joins as each of the processes of a machine, which have so many cores each.
     fn joined(cores_of_each: &[usize]) -> (LendingBoard, Vec<Share>) {
@@ -399,6 +438,40 @@ mod tests {
         let (lender, borrower) = (board.record(0).unwrap(), board.record(1).unwrap());
         assert!(lender.lent >= 0.005 && lender.borrowed == 0.0, "{lender:?}");
         assert_eq!((borrower.lent, borrower.borrowed), (0.0, 0.005));
+    }
+
+    #[test]
+    fn cores_are_found_that_their_owner_does_not_use() {
+        let (_board, shares) = joined(&[1, 1]);
+        // This process has ended. The first observation only begins.
+        shares[0].own(PROCESS).store(i32::MAX as u32, SeqCst);
+        let mut watch = Watch::new(shares[1]);
+        let begun = Instant::now();
+        watch.look(begun);
+        assert_eq!(shares[1].lent_by_others(), [0; 0]);
+        watch.look(begun + Duration::from_millis(15));
+        assert_eq!(shares[1].lent_by_others(), [0]);
+        // A process that uses its core lends nothing.
+        shares[0].own(PROCESS).store(std::process::id(), SeqCst);
+        let begun = begun + Duration::from_millis(100);
+        watch.look(begun);
+        let used = usage::processor_time();
+        while usage::processor_time() - used < Duration::from_millis(30) {
+            std::hint::spin_loop();
+        }
+        watch.look(begun + Duration::from_millis(15));
+        assert_eq!(shares[1].lent_by_others(), [0; 0]);
+        // Nor does one that is ready to run while others have its core.
+        shares[0].set_unused(0, 1);
+        let mut child =
+            std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+        shares[0].own(PROCESS).store(child.id(), SeqCst);
+        watch.look(begun + Duration::from_millis(300));
+        watch.look(begun + Duration::from_millis(315));
+        let lent = shares[1].lent_by_others();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(lent, [0; 0]);
     }
 
     #[test]

@@ -7,14 +7,14 @@
 //! its affinity excludes its core, so the owner gets its core back within a region.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, OnceLock, PoisonError};
-use std::thread::Builder;
+use std::thread::{self, Builder};
 use std::time::{Duration, Instant};
 
-use lending::Share;
+use lending::{Share, Watch};
 use sys::cores::Cores;
-use sys::process;
+use sys::{futex, process};
 
 use crate::environment;
 
@@ -130,11 +130,16 @@ pub fn begin(threads: usize) {
     let Some(share) = share() else { return };
     static BEGUN: Once = Once::new();
     BEGUN.call_once(|| {
-        let thread = Builder::new().name("combray-borrows".to_owned()).stack_size(STACK_BYTES);
-        let run = || thread.spawn(move || borrow(share));
+        // Without it the turns of threads that share a core last longer.
+        let _ = sys::cores::request_time_slice(SLICE_OF_OWNER);
         // Without it nothing is borrowed.
-        drop(sys::signals::without_signals(run));
+        start("combray-borrows", move || borrow(share));
     });
+}
+
+fn start(name: &str, run: impl FnOnce() + Send + 'static) -> bool {
+    let thread = Builder::new().name(name.to_owned()).stack_size(STACK_BYTES);
+    sys::signals::without_signals(|| thread.spawn(run)).is_ok()
 }
 
 const STACK_BYTES: usize = 256 << 10;
@@ -143,20 +148,28 @@ const STACK_BYTES: usize = 256 << 10;
 /// threads of the owner, and the thread that borrows, get the core as soon as they wake up.
 const SLICE: Duration = Duration::from_millis(20);
 
+/// The time slice of the thread that first opens a region with surplus threads, usually the main
+/// thread: the kernel does not interrupt a thread for another one before the end of its slice.
+const SLICE_OF_OWNER: Duration = Duration::from_micros(500);
+
 /// The time slice of the thread that borrows: shorter than usual.
 const SLICE_OF_BORROWER: Duration = Duration::from_micros(100);
 
 fn borrow(share: &'static Share) {
-    // Without it this thread runs late: the cores of this process are busy when others become free.
+    // Without these it runs late, as the cores of this process are busy when another one becomes
+    // free: then that core takes this thread over.
     let _ = sys::cores::request_time_slice(SLICE_OF_BORROWER);
-    let own = share.cores();
-    let mut turns = own.iter().cycle();
+    let _ = Cores::of(&share.cores_of_all()).and_then(|all| all.bind());
     let mut pace = Pace::default();
+    let mut watch = Watch::new(*share);
     let mut since = Instant::now();
     loop {
         let seen = share.changes();
-        let lent = share.lent_by_others();
         let now = Instant::now();
+        if share.wants() {
+            watch.look(now);
+        }
+        let lent = share.lent_by_others();
         let mut borrower = lock();
         let step = pace.step(now, &borrower.cores, &lent, share.wants());
         if step.cores != borrower.cores {
@@ -165,13 +178,40 @@ fn borrow(share: &'static Share) {
             borrower.change(share, step.cores);
         }
         drop(borrower);
-        if step.pause == TURN
-            && let Some(core) = turns.next()
-        {
-            // It interrupts the threads on one core after the other.
-            let _ = sys::cores::bind(*core);
-        }
+        set_turns(share, step.takes_turns);
         share.wait_for_change(seen, step.pause);
+    }
+}
+
+/// Whether threads that share a core take turns.
+static TURNS: AtomicU32 = AtomicU32::new(0);
+
+/// Begins or ends the turns of threads that share a core.
+fn set_turns(share: &'static Share, takes: bool) {
+    if TURNS.swap(takes.into(), Ordering::Relaxed) == u32::from(takes) || !takes {
+        return;
+    }
+    static BEGUN: Once = Once::new();
+    BEGUN.call_once(|| {
+        // Without it, the kernel's time slices remain.
+        start("combray-turns", move || take_turns(share));
+    });
+    // It fails only for words that are not mapped.
+    let _ = futex::wake(&TURNS, 1);
+}
+
+/// Interrupts the threads of this process, on one core after the other: then the kernel lets the
+/// thread run that has had less time. One core for each process is usual.
+fn take_turns(share: &'static Share) {
+    let _ = sys::cores::request_time_slice(SLICE_OF_BORROWER);
+    let own = share.cores();
+    for core in own.iter().cycle() {
+        while TURNS.load(Ordering::Relaxed) == 0 {
+            futex::wait(&TURNS, 0, None);
+        }
+        // If the process has lost this core, it interrupts none.
+        let _ = sys::cores::bind(*core);
+        thread::sleep(TURN);
     }
 }
 
@@ -194,6 +234,7 @@ struct Pace {
 struct Step {
     cores: Vec<usize>,
     pause: Duration,
+    takes_turns: bool,
 }
 
 /// The shortest and the longest time between two moves to lent cores. Each time that cores were
@@ -230,11 +271,7 @@ impl Pace {
             self.borrowed = Some(now);
         }
         let borrows_often = self.borrowed.is_some_and(|last| now - last < TURNS_LAST);
-        let mut pause = match wants {
-            true if cores.is_empty() && borrows_often => TURN,
-            true => LOOK,
-            false => LOOK_IDLE,
-        };
+        let mut pause = if wants { LOOK } else { LOOK_IDLE };
         if wants && cores.len() < lent.len() {
             if age >= self.interval {
                 self.grown = Some(now);
@@ -243,7 +280,9 @@ impl Pace {
                 pause = pause.min(self.interval - age);
             }
         }
-        Step { cores, pause }
+        // Also between two regions: nothing reports the begin of the next one.
+        let takes_turns = cores.is_empty() && borrows_often;
+        Step { cores, pause, takes_turns }
     }
 }
 
@@ -320,16 +359,19 @@ mod tests {
     #[test]
     fn lent_cores_are_taken_at_once_and_given_back_at_once() {
         let (mut pace, start) = (Pace::default(), Instant::now());
-        assert_eq!(pace.step(start, &[], &[1, 2], true), Step { cores: vec![1, 2], pause: LOOK });
+        let step =
+            |cores: &[usize], pause| Step { cores: cores.to_vec(), pause, takes_turns: false };
+        assert_eq!(pace.step(start, &[], &[1, 2], true), step(&[1, 2], LOOK));
         let later = start + ms(5);
-        assert_eq!(pace.step(later, &[1, 2], &[2], true), Step { cores: vec![2], pause: LOOK });
+        assert_eq!(pace.step(later, &[1, 2], &[2], true), step(&[2], LOOK));
         assert_eq!(pace.step(later + ms(1), &[2], &[1, 2], true).cores, [1, 2]);
     }
 
     #[test]
     fn a_process_that_has_cores_enough_borrows_none_but_keeps_what_is_lent() {
         let (mut pace, start) = (Pace::default(), Instant::now());
-        assert_eq!(pace.step(start, &[], &[1], false), Step { cores: vec![], pause: LOOK_IDLE });
+        let step = pace.step(start, &[], &[1], false);
+        assert_eq!((step.cores.len(), step.pause), (0, LOOK_IDLE));
         assert_eq!(pace.step(start, &[1], &[1], false).cores, [1]);
         assert_eq!(pace.step(start, &[1], &[], false).cores, [0; 0]);
     }
@@ -337,13 +379,13 @@ mod tests {
     #[test]
     fn threads_take_turns_for_some_time_after_a_loan() {
         let (mut pace, start) = (Pace::default(), Instant::now());
-        assert_eq!(pace.step(start, &[], &[], true).pause, LOOK);
-        assert_eq!(pace.step(start, &[], &[1], true).pause, LOOK);
-        assert_eq!(pace.step(start + ms(3), &[1], &[1], true).pause, LOOK);
-        assert_eq!(pace.step(start + ms(4), &[1], &[], true).pause, TURN);
-        assert_eq!(pace.step(start + ms(900), &[], &[], false).pause, LOOK_IDLE);
-        assert_eq!(pace.step(start + ms(900), &[], &[], true).pause, TURN);
-        assert_eq!(pace.step(start + TURNS_LAST + ms(4), &[], &[], true).pause, LOOK);
+        assert!(!pace.step(start, &[], &[], true).takes_turns);
+        assert!(!pace.step(start, &[], &[1], true).takes_turns);
+        assert!(!pace.step(start + ms(3), &[1], &[1], true).takes_turns);
+        assert!(pace.step(start + ms(4), &[1], &[], true).takes_turns);
+        assert!(pace.step(start + ms(900), &[], &[], false).takes_turns);
+        assert!(pace.step(start + ms(900), &[], &[], true).takes_turns);
+        assert!(!pace.step(start + TURNS_LAST + ms(4), &[], &[], true).takes_turns);
     }
 
     #[test]
