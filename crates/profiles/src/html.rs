@@ -52,6 +52,8 @@ pub(crate) fn page(profile: &JobProfile) -> String {
     text += &section("Time by call, of all ranks together", &calls(profile));
     text += &section("Waits between ranks", &late(&profile.late));
     text += &paragraphs(&(page::messages(profile) + &page::library(profile)));
+    let lent = table(&page::LENDING_HEADER, page::lending(profile).into_iter());
+    text += &section(page::LENDING_TITLE, &lent);
     text += &section("Bytes from rank to rank", &matrix(profile));
     text += &section("Counted by the library, of all ranks together", &variables(profile));
     // A `<` in the data could end this element.

@@ -53,6 +53,20 @@ pub struct RankProfile {
     /// The memory that the library shares with other processes and that this process uses, in
     /// bytes.
     pub shared_memory_bytes: u64,
+    /// The cores that it has lent to other processes of its machine, and those that others have
+    /// lent to it.
+    pub lent: LentCores,
+}
+
+/// Cores that a rank has lent and borrowed, as times summed over the cores, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LentCores {
+    /// How long its cores were lent, whether others used them or not.
+    pub lent_seconds: f64,
+    /// How often it has lent cores.
+    pub times: u64,
+    /// How long cores of others were at its disposal.
+    pub borrowed_seconds: f64,
 }
 
 /// The calls of one function from one place.

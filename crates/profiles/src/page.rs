@@ -1,7 +1,7 @@
 //! The profile as one page of text.
 
 use crate::words::{self, CALL_HEADER, percent, seconds};
-use crate::{CallSummary, JobProfile, RankProfile};
+use crate::{CallSummary, JobProfile, LentCores, RankProfile};
 
 /// The maximum number of rows of each table.
 const ROWS_MAX: usize = 10;
@@ -32,6 +32,7 @@ pub(crate) fn text(profile: &JobProfile) -> String {
     text += &by_pair_waited(profile);
     text += &messages(profile);
     text += &library(profile);
+    text += &table(LENDING_TITLE, &LENDING_HEADER, &lending(profile));
     text
 }
 
@@ -196,6 +197,28 @@ pub(crate) fn messages(profile: &JobProfile) -> String {
         .collect();
     text += &format!("  most from rank {}\n", most.join("; "));
     text
+}
+
+pub(crate) const LENDING_TITLE: &str = "Cores lent, in time of one core";
+pub(crate) const LENDING_HEADER: [&str; 4] = ["rank", "lent", "times", "borrowed"];
+
+/// The rows of the table of the cores that ranks have lent each other; empty if none has.
+pub(crate) fn lending(profile: &JobProfile) -> Vec<Vec<String>> {
+    let has_any = |rank: &&RankProfile| rank.lent.times > 0 || rank.lent.borrowed_seconds > 0.0;
+    let mut ranks: Vec<&RankProfile> = profile.ranks.iter().filter(has_any).collect();
+    let moved = |rank: &RankProfile| rank.lent.lent_seconds + rank.lent.borrowed_seconds;
+    ranks.sort_by(|one, other| moved(other).total_cmp(&moved(one)));
+    let row = |rank: &&RankProfile| {
+        let LentCores { lent_seconds, times, borrowed_seconds } = rank.lent;
+        let share = |part| format!("{} {:>5}", seconds(part), percent(part, rank.seconds));
+        vec![
+            rank.rank.to_string(),
+            share(lent_seconds),
+            words::count(times),
+            share(borrowed_seconds),
+        ]
+    };
+    ranks.iter().take(ROWS_MAX).map(row).collect()
 }
 
 /// How the library sent the messages, as paragraphs of text.

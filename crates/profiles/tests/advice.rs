@@ -1,6 +1,8 @@
 //! Jobs that are slow for one reason, which the advice must name.
 
-use profiles::{CallProfile, JobProfile, PeerTotals, RankProfile, WaitCause, WaitTotals};
+use profiles::{
+    CallProfile, JobProfile, LentCores, PeerTotals, RankProfile, WaitCause, WaitTotals,
+};
 
 /// Makes a rank that ran for 10 s, of which it spent `inside` in calls of one function, with these
 /// waits.
@@ -93,6 +95,7 @@ fn the_html_page_has_what_the_text_has() {
         .collect();
     ranks[0].sent = vec![PeerTotals { peer: 1, bytes: 4096, messages: 2 }];
     ranks[1].is_oversubscribed = true;
+    ranks[1].lent = LentCores { lent_seconds: 5.0, times: 123, borrowed_seconds: 2.5 };
     let job = JobProfile::of("./model".to_owned(), ranks);
     let (text, html) = (job.page(), job.to_html());
     for both in [
@@ -104,6 +107,10 @@ fn the_html_page_has_what_the_text_has() {
         "most from rank 0 to 1 4096 bytes in 2",
         "Inside the library: ",
         "the helper had a processor for",
+        "Cores lent, in time of one core",
+        "borrowed",
+        "123",
+        "25 %",
     ] {
         assert!(text.replace("\n  ", " ").contains(both), "{both}: {text}");
         assert!(html.replace("<br>  ", " ").contains(both), "{both}: {html}");

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use engine::{Outcome, RequestId};
 use lending::Share;
+use profiles::LentCores;
 use progress::System;
 use progress::waiting::{CoreSharing, WaitHistory, WaitingSystem};
 use runtime::{Doorbell, TrafficClass};
@@ -61,6 +62,16 @@ impl ProcessKernel {
     #[cold]
     pub(crate) fn take_core_back(&self) {
         self.joined().share.iter().for_each(Share::thread_wakes);
+    }
+
+    /// Returns the cores that this process has lent and borrowed.
+    pub(crate) fn lent_cores(&self) -> LentCores {
+        let record = self.joined().share.map(|share| share.record()).unwrap_or_default();
+        LentCores {
+            lent_seconds: record.lent,
+            times: record.times_lent.into(),
+            borrowed_seconds: record.borrowed,
+        }
     }
 
     /// Polls for a request of the engine and takes its outcome, if the request completes soon.

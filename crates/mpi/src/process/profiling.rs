@@ -439,6 +439,7 @@ impl Process {
                 .map(|variable| (variable.name.to_owned(), value(variable.source)))
                 .collect(),
             shared_memory_bytes: usage::shared_memory_bytes(),
+            lent: self.lent_cores(),
         }
     }
 }
