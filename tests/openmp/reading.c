@@ -1,4 +1,5 @@
-// Rank 1 lends its cores while it waits for input, and calls nothing of MPI. Prints what rank 0 finds.
+// Rank 1 lends its cores while it waits for input, and calls nothing of MPI. Prints what rank 0
+// finds.
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <omp.h>

@@ -35,8 +35,8 @@ impl Watch {
         Self { share, next: 0, observed: Vec::new(), since: None }
     }
 
-    /// Ends an observation that has lasted long enough, records which cores were not used, and begins
-    /// the next one.
+    /// Ends an observation that has lasted long enough, records which cores were not used, and
+    /// begins the next one.
     pub fn look(&mut self, now: Instant) {
         let Some(since) = self.since else { return self.begin(now) };
         let lasted = now - since;

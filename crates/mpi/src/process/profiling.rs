@@ -164,8 +164,7 @@ impl Process {
         self.profile.borrow().is_some()
     }
 
-    /// Adds a place from which recorded calls come. `symbol` stands for the caller's name until
-    /// that was looked up.
+    /// Adds a place of recorded calls. `symbol` stands for the caller's name until it is looked up.
     pub fn add_call_place(&self, function: &str, caller: PlaceName, symbol: &str) -> CallPlace {
         let mut profile = self.profile.borrow_mut();
         let Some(notes) = &mut *profile else { return CallPlace(0) };
