@@ -42,11 +42,24 @@ impl MemorySample {
     }
 }
 
+/// Returns the name of this machine's processor with its family and model: virtual machines with
+/// processors of several generations show one name.
 fn processor() -> String {
     let reported = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let name = reported.lines().find_map(|line| line.strip_prefix("model name"));
-    let name = name.and_then(|rest| rest.split_once(':')).map_or("", |(_, name)| name.trim());
-    if name.is_empty() { std::env::consts::ARCH.to_owned() } else { name.to_owned() }
+    described_processor(&reported).unwrap_or_else(|| std::env::consts::ARCH.to_owned())
+}
+
+/// Returns the first processor that a text of the form of `/proc/cpuinfo` describes.
+fn described_processor(reported: &str) -> Option<String> {
+    let value = |key: &str| {
+        let mut values = reported.lines().filter_map(|line| line.split_once(':'));
+        values.find(|(name, _)| name.trim() == key).map(|(_, value)| value.trim())
+    };
+    let name = value("model name").filter(|name| !name.is_empty())?;
+    Some(match (value("cpu family"), value("model")) {
+        (Some(family), Some(model)) => format!("{name} (family {family}, model {model})"),
+        _ => name.to_owned(),
+    })
 }
 
 fn system() -> String {
@@ -59,6 +72,20 @@ mod tests {
     use super::*;
 
     use memory_costs::Distance;
+
+    #[test]
+    fn processors_of_one_name_and_several_generations_are_distinct() {
+        let zen = |family: u32| {
+            format!(
+                "processor\t: 0\ncpu family\t: {family}\nmodel\t\t: 2\nmodel name\t: AMD EPYC\n"
+            )
+        };
+        let described = |text: &str| described_processor(text);
+        assert_eq!(described(&zen(26)).as_deref(), Some("AMD EPYC (family 26, model 2)"));
+        assert_ne!(described(&zen(26)), described(&zen(25)));
+        assert_eq!(described("model name : Other\n").as_deref(), Some("Other"));
+        assert_eq!([described(""), described("model name :\n")], [None, None]);
+    }
 
     #[test]
     fn distances_of_another_time_are_added() {
