@@ -27,6 +27,7 @@ pub const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
                 "combray info --collectives --processes 64 --nodes 4",
                 "which algorithm from which size on",
             ),
+            ("combray info --copying", "how messages inside this machine are copied"),
         ],
     ),
     (

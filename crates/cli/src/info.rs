@@ -1,6 +1,7 @@
 //! `combray info`.
 
 pub mod choices;
+mod copying;
 mod machine;
 
 use std::env;
@@ -40,6 +41,8 @@ pub enum Topic<'a> {
     Program(&'a Path),
     /// Which collective algorithm is chosen when.
     Collectives(&'a ShownCommunicator),
+    /// How messages inside this machine are copied at first.
+    Copying,
 }
 
 /// Prints information about this installation.
@@ -54,6 +57,7 @@ pub fn run(topic: Topic) -> Result<i32, String> {
         Topic::Variables => variables(),
         Topic::Program(path) => program(path, &prefix::find()?)?,
         Topic::Collectives(communicator) => choices::explain(communicator)?,
+        Topic::Copying => copying::explain(),
     };
     print(&text)?;
     Ok(0)

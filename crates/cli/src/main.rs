@@ -58,7 +58,7 @@ enum CombrayCommand {
         #[arg(long)]
         unsupported: bool,
         /// Prints JSON: one line
-        #[arg(long, conflicts_with_all = ["unsupported", "variables", "collectives"])]
+        #[arg(long, conflicts_with_all = ["unsupported", "variables", "collectives", "copying"])]
         json: bool,
         /// Lists what tools see of a running process: variables and events
         #[arg(long, conflicts_with = "unsupported")]
@@ -67,8 +67,12 @@ enum CombrayCommand {
         /// are predicted to take
         #[arg(long, conflicts_with_all = ["unsupported", "variables"])]
         collectives: bool,
+        /// Shows how messages between processes of this machine are copied at first, by length, and
+        /// how long each method is predicted to take
+        #[arg(long, conflicts_with_all = ["unsupported", "variables", "collectives"])]
+        copying: bool,
         /// Shows which MPI library a program was built for, and which one it would load
-        #[arg(value_name = "PROGRAM", conflicts_with_all = ["unsupported", "variables", "collectives"])]
+        #[arg(value_name = "PROGRAM", conflicts_with_all = ["unsupported", "variables", "collectives", "copying"])]
         program: Option<std::path::PathBuf>,
         #[command(flatten)]
         communicator: info::choices::ShownCommunicator,
@@ -199,6 +203,7 @@ fn main() -> ExitCode {
             CombrayCommand::Info { collectives: true, communicator, .. } => {
                 info::run(info::Topic::Collectives(&communicator))
             }
+            CombrayCommand::Info { copying: true, .. } => info::run(info::Topic::Copying),
             CombrayCommand::Info { program: Some(program), .. } => {
                 info::run(info::Topic::Program(&program))
             }

@@ -167,7 +167,7 @@ fn file_in(folder: &Path, host: &str) -> PathBuf {
 
 /// Returns the samples of this machine, empty if there is no file; memory costs may be those of a
 /// similar machine. Also returns a sentence about a file that cannot be used.
-pub(crate) fn kept() -> (Samples, Option<String>) {
+pub fn kept() -> (Samples, Option<String>) {
     let host = host();
     let Some(folder) = folder() else { return (Samples::none(&host), None) };
     let (mut samples, warning) = match Samples::read(&folder, &host) {

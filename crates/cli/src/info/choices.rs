@@ -153,7 +153,8 @@ fn costs_text(costs: &Costs, measured: bool) -> String {
     )
 }
 
-fn shown(bytes: usize) -> String {
+/// Returns a number of bytes in the largest unit in which it is whole.
+pub(super) fn shown(bytes: usize) -> String {
     match bytes {
         0..1024 => format!("{bytes} B"),
         _ if bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
