@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use sys::next_touch;
 use sys::numa::{self, PagePolicy};
+use sys::pages::page_bytes;
 
 /// Where memory must be placed. Written as `first-touch`, `node:2`, `interleave`, `interleave:0,2`,
 /// `here`, `next-touch`.
@@ -96,8 +97,8 @@ impl FromStr for Placing {
 /// contain other data, too, stay where they are.
 pub fn keep_on_node(memory: &[u8], node: u32) {
     let start = memory.as_ptr() as usize;
-    let pages = start.next_multiple_of(numa::PAGE_BYTES)
-        ..(start + memory.len()) / numa::PAGE_BYTES * numa::PAGE_BYTES;
+    let pages =
+        start.next_multiple_of(page_bytes())..(start + memory.len()) / page_bytes() * page_bytes();
     if !pages.is_empty() {
         // Memory that lies elsewhere is only slower.
         let _ = numa::place(pages, PagePolicy::On(&[node]));

@@ -8,6 +8,7 @@ use memory::placing::{Placing, PlacingError};
 use memory_costs::{CopyForecast, UsePlaces};
 use parking_lot::Mutex;
 use sys::numa;
+use sys::pages::page_bytes;
 
 use crate::migration::{self, Nodes};
 
@@ -73,9 +74,9 @@ pub fn free(address: usize) {
 
 impl NearCopy {
     fn of(original: &Buffer) -> Self {
-        let mut memory = vec![0; original.len() + numa::PAGE_BYTES];
+        let mut memory = vec![0; original.len() + page_bytes()];
         let start = memory.as_ptr() as usize;
-        let offset = original.base_address().wrapping_sub(start) % numa::PAGE_BYTES;
+        let offset = original.base_address().wrapping_sub(start) % page_bytes();
         original.read(0, &mut memory[offset..offset + original.len()]);
         // Memory that the allocator reused may lie on another node. A failure here costs only
         // speed.
@@ -123,7 +124,7 @@ mod tests {
         let original = Buffer::zeroed(10_000);
         original.write(0, &[7; 10_000]);
         let copy = NearCopy::of(&original);
-        assert_eq!((copy.address() - original.base_address()) % numa::PAGE_BYTES, 0);
+        assert_eq!((copy.address() - original.base_address()) % page_bytes(), 0);
         assert!(copy.memory[copy.offset..copy.offset + 10_000].iter().all(|byte| *byte == 7));
     }
 

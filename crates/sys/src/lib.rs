@@ -19,6 +19,7 @@ pub mod next_touch;
 pub mod numa;
 pub mod own_functions;
 pub mod packets;
+pub mod pages;
 pub mod passing;
 pub mod process;
 pub mod random;

@@ -12,7 +12,8 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::{mem, ptr, thread};
 
-use crate::numa::{self, PAGE_BYTES};
+use crate::numa;
+use crate::pages::page_bytes;
 
 /// `UFFD_API`, `UFFD_FEATURE_THREAD_ID`, `UFFDIO_REGISTER_MODE_MISSING` and `UFFD_EVENT_PAGEFAULT`.
 const API: u64 = 0xaa;
@@ -64,8 +65,8 @@ static ALL: Mutex<Vec<Arc<UntouchedPages>>> = Mutex::new(Vec::new());
 /// `vm.unprivileged_userfaultfd`), or the memory is of another kind.
 pub fn begin(addresses: Range<usize>) -> io::Result<()> {
     finish(addresses.clone());
-    let start = addresses.start.next_multiple_of(PAGE_BYTES);
-    let end = addresses.end / PAGE_BYTES * PAGE_BYTES;
+    let start = addresses.start.next_multiple_of(page_bytes());
+    let end = addresses.end / page_bytes() * page_bytes();
     if start >= end {
         return Ok(());
     }
@@ -82,7 +83,7 @@ pub fn begin(addresses: Range<usize>) -> io::Result<()> {
     if aside == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
     }
-    let count = (end - start) / PAGE_BYTES;
+    let count = (end - start) / page_bytes();
     let (pages, left) = (vec![true; count], count);
     let state = PagesState { aside: aside as usize, pages, left, _end: Some(writer) };
     let waiting =
@@ -142,18 +143,18 @@ fn control<const N: usize>(
 impl UntouchedPages {
     /// Restores a page, on the node that the calling thread prefers.
     fn give(&self, state: &mut PagesState, page: usize) {
-        let address = self.addresses.start + page * PAGE_BYTES;
+        let address = self.addresses.start + page * page_bytes();
         if !mem::replace(&mut state.pages[page], false) {
             // The page was restored already: wakes the thread that waits for it.
-            let _ = control(&self.faults, IO_WAKE, &mut [address as u64, PAGE_BYTES as u64]);
+            let _ = control(&self.faults, IO_WAKE, &mut [address as u64, page_bytes() as u64]);
             return;
         }
-        let from = state.aside + page * PAGE_BYTES;
+        let from = state.aside + page * page_bytes();
         // It fails if the program has unmapped the memory: then no thread misses the page.
         let _ = control(
             &self.faults,
             IO_COPY,
-            &mut [address as u64, from as u64, PAGE_BYTES as u64, 0, 0],
+            &mut [address as u64, from as u64, page_bytes() as u64, 0, 0],
         );
         state.left -= 1;
         if state.left == 0 {
@@ -199,7 +200,7 @@ fn serve(waiting: &UntouchedPages, end: libc::c_int, nodes: &[Option<u32>]) {
         if let Some(node) = node_of_thread(thread, nodes) {
             prefer(node);
         }
-        let page = (address - waiting.addresses.start) / PAGE_BYTES;
+        let page = (address - waiting.addresses.start) / page_bytes();
         waiting.give(&mut locked(&waiting.state), page);
     }
 }
@@ -260,9 +261,9 @@ mod tests {
         unsafe {
             let protection = libc::PROT_READ | libc::PROT_WRITE;
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-            let base = libc::mmap(ptr::null_mut(), pages * PAGE_BYTES, protection, flags, -1, 0);
+            let base = libc::mmap(ptr::null_mut(), pages * page_bytes(), protection, flags, -1, 0);
             assert!(base != libc::MAP_FAILED);
-            std::slice::from_raw_parts_mut(base.cast(), pages * PAGE_BYTES)
+            std::slice::from_raw_parts_mut(base.cast(), pages * page_bytes())
         }
     }
 

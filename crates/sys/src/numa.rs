@@ -7,8 +7,7 @@ use std::ptr;
 use std::thread;
 use std::time::Duration;
 
-/// The minimum page size in bytes: the kernel's unit on all known machines.
-pub const PAGE_BYTES: usize = 4096;
+use crate::pages::page_bytes;
 
 /// The number of words of a node set: more than any kernel supports.
 const WORDS: usize = 16;
@@ -97,8 +96,8 @@ pub fn place(addresses: Range<usize>, policy: PagePolicy<'_>) -> io::Result<()> 
         let word = set.get_mut(*node as usize / 64).ok_or(io::ErrorKind::InvalidInput)?;
         *word |= 1 << (node % 64);
     }
-    let start = addresses.start / PAGE_BYTES * PAGE_BYTES;
-    let length = addresses.end.saturating_sub(start).next_multiple_of(PAGE_BYTES);
+    let start = addresses.start / page_bytes() * page_bytes();
+    let length = addresses.end.saturating_sub(start).next_multiple_of(page_bytes());
     let moves = if nodes.is_empty() { 0 } else { MOVE };
     // SAFETY: the kernel reads so many bits of `set`. Moving a page to another node changes neither
     // its address nor its content, so any range of addresses may be given.
@@ -121,7 +120,7 @@ pub fn place(addresses: Range<usize>, policy: PagePolicy<'_>) -> io::Result<()> 
 /// # Errors
 /// `InvalidInput` if some of it is not.
 pub fn check_mapped(addresses: Range<usize>) -> io::Result<()> {
-    let start = addresses.start / PAGE_BYTES * PAGE_BYTES;
+    let start = addresses.start / page_bytes() * page_bytes();
     let length = addresses.end.saturating_sub(start);
     // SAFETY: only checks whether there is memory: with this flag the system writes nothing and
     // does not wait.
@@ -145,9 +144,9 @@ pub fn locate(addresses: Range<usize>) -> io::Result<Vec<Option<u32>>> {
 /// # Errors
 /// The system's.
 pub fn bytes_by_node(addresses: &Range<usize>, pages_max: usize) -> io::Result<BTreeMap<u32, u64>> {
-    let start = addresses.start / PAGE_BYTES * PAGE_BYTES;
-    let count = addresses.end.saturating_sub(start).div_ceil(PAGE_BYTES);
-    let step = count.div_ceil(pages_max).max(1) * PAGE_BYTES;
+    let start = addresses.start / page_bytes() * page_bytes();
+    let count = addresses.end.saturating_sub(start).div_ceil(page_bytes());
+    let step = count.div_ceil(pages_max).max(1) * page_bytes();
     let some: Vec<usize> = (start..addresses.end).step_by(step).collect();
     let share = (addresses.len() as u64).div_ceil(some.len().max(1) as u64);
     let mut nodes = BTreeMap::new();
@@ -197,8 +196,8 @@ fn is_held(status: libc::c_int, target: libc::c_int) -> bool {
 }
 
 fn pages(addresses: Range<usize>) -> Vec<usize> {
-    let start = addresses.start / PAGE_BYTES * PAGE_BYTES;
-    (start..addresses.end).step_by(PAGE_BYTES).collect()
+    let start = addresses.start / page_bytes() * page_bytes();
+    (start..addresses.end).step_by(page_bytes()).collect()
 }
 
 fn move_or_ask(
@@ -231,14 +230,14 @@ mod tests {
         // If the kernel has no NUMA support, there is nothing to test.
         let Ok(nodes) = nodes() else { return };
         let node = nodes[0];
-        let mut memory = vec![0_u8; 8 * PAGE_BYTES];
-        let start = (memory.as_ptr() as usize).next_multiple_of(PAGE_BYTES);
-        let range = start..start + 4 * PAGE_BYTES;
+        let mut memory = vec![0_u8; 8 * page_bytes()];
+        let start = (memory.as_ptr() as usize).next_multiple_of(page_bytes());
+        let range = start..start + 4 * page_bytes();
         place(range.clone(), PagePolicy::On(&[node])).unwrap();
         memory.fill(7);
         assert_eq!(locate(range.clone()).unwrap(), [Some(node); 4]);
         assert_eq!(migrate(range.clone(), &[node]).unwrap(), 4);
-        let bytes = BTreeMap::from([(node, 4 * PAGE_BYTES as u64)]);
+        let bytes = BTreeMap::from([(node, 4 * page_bytes() as u64)]);
         for pages_max in [1, 3, 100] {
             assert_eq!(bytes_by_node(&range, pages_max).unwrap(), bytes);
         }

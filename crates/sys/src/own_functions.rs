@@ -14,6 +14,8 @@ use std::{ptr, slice};
 
 use rustix::mm::{MprotectFlags, mprotect};
 
+use crate::pages::page_bytes;
+
 /// References that are kept. A program may bring an allocator, whose functions belong together. The
 /// C library's variables are in the program by the linker's rules.
 const KEPT: [&CStr; 8] = [
@@ -45,8 +47,6 @@ const DT_JMPREL: u64 = 23;
 const OF_FUNCTIONS: [u32; 3] = [1, 6, 7];
 #[cfg(target_arch = "aarch64")]
 const OF_FUNCTIONS: [u32; 3] = [257, 1025, 1026];
-
-const PAGE: usize = 4096;
 
 /// Whether a whole name or only its beginning is compared.
 #[derive(Clone, Copy)]
@@ -263,19 +263,20 @@ impl LibraryImage {
     /// # Safety
     /// The slot is a word of the library that no other thread uses.
     unsafe fn write(&self, slot: *mut usize, value: usize) {
-        let page: *mut c_void = slot.map_addr(|address| address / PAGE * PAGE).cast();
+        let page: *mut c_void =
+            slot.map_addr(|address| address / page_bytes() * page_bytes()).cast();
         let is_sealed = self.sealed.contains(&slot.addr());
         // SAFETY: guaranteed by the caller. The page belongs to the library's data, which is
         // readable; a read-only page is made read-only again.
         unsafe {
             let writable = MprotectFlags::READ | MprotectFlags::WRITE;
-            if is_sealed && mprotect(page, PAGE, writable).is_err() {
+            if is_sealed && mprotect(page, page_bytes(), writable).is_err() {
                 return;
             }
             slot.write(value);
             if is_sealed {
                 // A page that stays writable does no harm.
-                let _ = mprotect(page, PAGE, MprotectFlags::READ);
+                let _ = mprotect(page, page_bytes(), MprotectFlags::READ);
             }
         }
     }

@@ -3,6 +3,8 @@
 use std::io;
 use std::ptr::{self, NonNull};
 
+use crate::pages::page_bytes;
+
 /// One mapping with room for several stacks of one size. Below each is an inaccessible page: a
 /// stack overflow ends the program instead of overwriting other data. Unmapped when dropped.
 #[derive(Debug)]
@@ -21,19 +23,19 @@ unsafe impl Sync for StackSlab {}
 /// Marks pages as a guard without splitting the mapping (Linux 6.13 and later).
 const MADV_GUARD_INSTALL: libc::c_int = 102;
 
-/// The size of a page, and of the guard below a stack.
-pub const PAGE: usize = 4096;
-
 impl StackSlab {
-    /// Makes room for `count` stacks of `bytes` each, a multiple of [`PAGE`]. They use memory only
-    /// when they are touched.
+    /// Makes room for `count` stacks of `bytes` each, a multiple of
+    /// [`page_bytes`](crate::pages::page_bytes). They use memory only when they are touched.
     ///
     /// # Errors
     /// The error of the kernel. Before Linux 6.13 each stack takes two of the mappings that a
     /// process may have (`vm.max_map_count`), so `ENOMEM` occurs after about 32,000 stacks.
     pub fn new(count: usize, bytes: usize) -> io::Result<Self> {
-        assert!(bytes.is_multiple_of(PAGE) && bytes > 0 && count > 0, "{count} of {bytes} bytes");
-        let stride = bytes + PAGE;
+        assert!(
+            bytes.is_multiple_of(page_bytes()) && bytes > 0 && count > 0,
+            "{count} of {bytes} bytes"
+        );
+        let stride = bytes + page_bytes();
         let length = stride.checked_mul(count).ok_or(io::ErrorKind::InvalidInput)?;
         // SAFETY: requests fresh addresses; no existing mapping is affected.
         let base = unsafe {
@@ -64,9 +66,9 @@ impl StackSlab {
         // SAFETY: the page is inside the mapping, which is new and unused.
         let done = unsafe {
             let page = self.base.as_ptr().add(index * self.stride).cast();
-            match libc::madvise(page, PAGE, MADV_GUARD_INSTALL) {
+            match libc::madvise(page, page_bytes(), MADV_GUARD_INSTALL) {
                 0 => 0,
-                _ => libc::mprotect(page, PAGE, libc::PROT_NONE),
+                _ => libc::mprotect(page, page_bytes(), libc::PROT_NONE),
             }
         };
         crate::check(libc::c_long::from(done)).map(drop)
@@ -101,14 +103,14 @@ mod tests {
 
     #[test]
     fn stacks_lie_apart_and_can_be_written_above_their_guards() {
-        let slab = StackSlab::new(3, 4 * PAGE).unwrap();
+        let slab = StackSlab::new(3, 4 * page_bytes()).unwrap();
         for index in 0..3 {
             let (low, high) = slab.bounds(index);
-            assert_eq!(high - low, 5 * PAGE);
+            assert_eq!(high - low, 5 * page_bytes());
             // SAFETY: the lowest byte above the guard and the highest one, which only this test
             // uses.
             unsafe {
-                ptr::with_exposed_provenance_mut::<u8>(low + PAGE).write_volatile(1);
+                ptr::with_exposed_provenance_mut::<u8>(low + page_bytes()).write_volatile(1);
                 ptr::with_exposed_provenance_mut::<u8>(high - 1).write_volatile(1);
             }
         }

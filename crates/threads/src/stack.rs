@@ -44,8 +44,8 @@ pub(crate) struct StackPool {
 
 impl StackPool {
     pub fn new(bytes: usize) -> Self {
-        let pages = bytes.max(STACK_BYTES_MIN).div_ceil(sys::stacks::PAGE);
-        Self { free: Mutex::new(Vec::new()), bytes: pages * sys::stacks::PAGE }
+        let pages = bytes.max(STACK_BYTES_MIN).div_ceil(sys::pages::page_bytes());
+        Self { free: Mutex::new(Vec::new()), bytes: pages * sys::pages::page_bytes() }
     }
 
     /// Returns a stack, and moves a batch of free stacks into the worker's cache `near`.

@@ -164,7 +164,7 @@ fn explain(address: usize) -> bool {
     let Some(thread) = worker::current() else { return false };
     // SAFETY: the caller interrupts the thread itself.
     let guard = unsafe { thread.guard() };
-    if !(guard..guard + sys::stacks::PAGE).contains(&address) {
+    if !(guard..guard + sys::pages::page_bytes()).contains(&address) {
         return false;
     }
     sys::faults::write_error(b"combray: the stack of thread '");

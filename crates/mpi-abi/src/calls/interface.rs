@@ -11,6 +11,7 @@ use datatype::Predefined;
 use memory::placing::{Placing, PlacingError};
 use mpi::communicator::MachinePart;
 use mpi::info::Info;
+use sys::pages::page_bytes;
 
 use crate::arguments::{Out, OutList};
 use crate::c;
@@ -179,9 +180,6 @@ fn logical_bytes(size: c_int) -> CallOutcome<usize> {
 /// its alignment. Memory that must be placed on a NUMA node is aligned to whole pages instead.
 const ALIGNMENT: usize = 64;
 
-/// The number of bytes of a page, at least.
-const PAGE_BYTES: usize = 4096;
-
 /// Returns the layout of memory for the program, including the bytes before it.
 fn layout_of(bytes: usize, alignment: usize) -> Option<Layout> {
     let all = bytes.checked_next_multiple_of(alignment)?.checked_add(alignment)?;
@@ -218,7 +216,7 @@ pub fn alloc_mem(
     let placing = info.and_then(|info| info.hint(b"combray_memory"));
     let placing = placing.map(|words| placing_of(&words)).transpose()?;
     // Memory with a placement must share no page with other memory.
-    let alignment = if placing.is_some() { PAGE_BYTES } else { ALIGNMENT };
+    let alignment = if placing.is_some() { page_bytes() } else { ALIGNMENT };
     let layout = layout_of(bytes, alignment).ok_or_else(no_memory)?;
     // SAFETY:
     // - The layout includes the bytes before the memory, so it is not empty.
@@ -263,9 +261,9 @@ pub fn free_mem(_call: &Call, Allocated(base): Allocated) -> CallOutcome<()> {
     // SAFETY: `alloc_mem` wrote this before the memory, which is still allocated.
     let [bytes, alignment] = unsafe { base.cast::<[usize; 2]>().sub(1).read() };
     let damaged = || Failure::argument(1, ErrorClass::Base, "is not memory from MPI_Alloc_mem");
-    let is_known = alignment == ALIGNMENT || alignment == PAGE_BYTES;
+    let is_known = alignment == ALIGNMENT || alignment == page_bytes();
     let layout = layout_of(bytes, alignment).filter(|_| is_known).ok_or_else(damaged)?;
-    if alignment == PAGE_BYTES {
+    if alignment == page_bytes() {
         // The next user of these pages must not inherit the placement.
         let start = base.as_ptr() as usize;
         let _ = Placing::FirstTouch.apply(start..start + bytes);
