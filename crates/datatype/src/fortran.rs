@@ -100,7 +100,12 @@ fn real_kind(precision: Option<i32>, range: Option<i32>) -> Result<Precision> {
         (33, 4931, Precision::Quadruple),
     ];
     let (digits, exponent) = (precision.unwrap_or(0), range.unwrap_or(0));
-    let fits = kinds.iter().find(|kind| digits <= kind.0 && exponent <= kind.1);
+    // Kind 10 is the x87's format, which no other processor has.
+    let exists = |kind: &&(_, _, Precision)| {
+        kind.2 != Precision::Extended || Precision::LONG_DOUBLE == Precision::Extended
+    };
+    let mut kinds = kinds.iter().filter(exists);
+    let fits = kinds.find(|kind| digits <= kind.0 && exponent <= kind.1);
     fits.map(|kind| kind.2).ok_or_else(|| {
         let detail = format!(
             "there is no real type with {digits} decimal digits and a decimal exponent range of \

@@ -1,5 +1,6 @@
 //! The named datatypes of the MPI standard (sections 3.2.2 and 18.1.9, and annex A.1), and further
-//! ones of other interfaces (`MPIX_`). Their sizes are those of x86-64 under the System V ABI.
+//! ones of other interfaces (`MPIX_`). Their sizes are those of x86-64 under the System V ABI, which
+//! 64-bit ARM shares. The processors have different formats of `long double`.
 
 /// The encoding of a floating-point number in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -10,13 +11,17 @@ pub enum Precision {
     Single,
     /// IEEE binary64, 8 bytes.
     Double,
-    /// The 80-bit format of the x87 in 16 bytes: `long double` in C.
+    /// The 80-bit format of the x87 in 16 bytes: `long double` in C on x86-64.
     Extended,
-    /// IEEE binary128, 16 bytes: `REAL(16)` in Fortran.
+    /// IEEE binary128, 16 bytes: `REAL(16)` in Fortran, and `long double` in C on 64-bit ARM.
     Quadruple,
 }
 
 impl Precision {
+    /// The format of `long double` in C.
+    pub const LONG_DOUBLE: Self =
+        if cfg!(target_arch = "x86_64") { Self::Extended } else { Self::Quadruple };
+
     /// Returns the size of a number in memory, in bytes.
     pub const fn bytes(self) -> usize {
         match self {
@@ -105,7 +110,7 @@ impl Predefined {
     }
 }
 
-use Precision::{Double, Extended, Half, Quadruple, Single};
+use Precision::{Double, Half, Quadruple, Single};
 use ValueKind::{Byte, Character, Complex, Logical, Packed, Pair, Real, Signed, Unsigned};
 
 predefined! {
@@ -134,9 +139,9 @@ predefined! {
     FortranDoublePrecision = "MPI_DOUBLE_PRECISION", 8, Real(Double);
     FortranDoubleComplex = "MPI_DOUBLE_COMPLEX", 16, Complex(Double);
     FortranCharacter = "MPI_CHARACTER", 1, Character;
-    LongDouble = "MPI_LONG_DOUBLE", 16, Real(Extended);
-    LongDoubleComplex = "MPI_C_LONG_DOUBLE_COMPLEX", 32, Complex(Extended);
-    CxxLongDoubleComplex = "MPI_CXX_LONG_DOUBLE_COMPLEX", 32, Complex(Extended);
+    LongDouble = "MPI_LONG_DOUBLE", 16, Real(Precision::LONG_DOUBLE);
+    LongDoubleComplex = "MPI_C_LONG_DOUBLE_COMPLEX", 32, Complex(Precision::LONG_DOUBLE);
+    CxxLongDoubleComplex = "MPI_CXX_LONG_DOUBLE_COMPLEX", 32, Complex(Precision::LONG_DOUBLE);
     FloatInt = "MPI_FLOAT_INT", 8, Pair(Predefined::Float, Predefined::Int);
     DoubleInt = "MPI_DOUBLE_INT", 12, Pair(Predefined::Double, Predefined::Int);
     LongInt = "MPI_LONG_INT", 12, Pair(Predefined::Long, Predefined::Int);

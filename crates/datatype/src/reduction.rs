@@ -231,7 +231,10 @@ fn pair(operator: Operator, element: Predefined) -> Option<Combine> {
         Predefined::LongInt => location::<i64, i32>(operator),
         Predefined::TwoInt | Predefined::TwoInteger => location::<i32, i32>(operator),
         Predefined::ShortInt => location::<i16, i32>(operator),
-        Predefined::LongDoubleInt => location::<Extended, i32>(operator),
+        Predefined::LongDoubleInt => match Precision::LONG_DOUBLE {
+            Precision::Extended => location::<Extended, i32>(operator),
+            _ => location::<Quadruple, i32>(operator),
+        },
         Predefined::TwoReal => location::<f32, f32>(operator),
         Predefined::TwoDoublePrecision => location::<f64, f64>(operator),
         _ => None,

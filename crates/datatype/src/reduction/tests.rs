@@ -317,7 +317,9 @@ fn are_zeros(element: Predefined, one: &[u8], other: &[u8]) -> bool {
 /// Returns the bytes without padding: a long double in a pair may keep the padding of its operand.
 fn significant(element: Predefined, bytes: &[u8]) -> Vec<u8> {
     match element {
-        Predefined::LongDoubleInt => [&bytes[..10], &bytes[16..]].concat(),
+        Predefined::LongDoubleInt if Precision::LONG_DOUBLE == Precision::Extended => {
+            [&bytes[..10], &bytes[16..]].concat()
+        }
         _ => bytes.to_vec(),
     }
 }
