@@ -104,6 +104,22 @@ pub fn evict(block: &[Line]) -> bool {
     true
 }
 
+/// Evicts a block from all caches; returns whether the instructions for that are known.
+#[cfg(all(target_arch = "aarch64", not(miri)))]
+pub fn evict(block: &[Line]) -> bool {
+    for line in block {
+        // SAFETY: cleaning and invalidating a readable line changes no value. Linux lets programs
+        // execute the instruction.
+        unsafe {
+            let line = std::ptr::from_ref(line);
+            std::arch::asm!("dc civac, {}", in(reg) line, options(nostack, preserves_flags));
+        }
+    }
+    // SAFETY: this only waits until the lines are evicted.
+    unsafe { std::arch::asm!("dsb ish", options(nostack, preserves_flags)) };
+    true
+}
+
 /// Writes all of a block through the caches, as no instructions to bypass them are known here.
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 pub fn store_past_caches(block: &mut [Line], value: u64) {
@@ -111,7 +127,7 @@ pub fn store_past_caches(block: &mut [Line], value: u64) {
 }
 
 /// Does nothing and returns false, as no instructions to evict lines are known here.
-#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+#[cfg(not(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri))))]
 pub fn evict(_block: &[Line]) -> bool {
     false
 }

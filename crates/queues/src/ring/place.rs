@@ -100,7 +100,13 @@ impl Place {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
             _mm_prefetch::<_MM_HINT_T0>(self.line(number).as_ptr().cast());
         }
-        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+        #[cfg(all(target_arch = "aarch64", not(miri)))]
+        // SAFETY: a hint, which has no effect on what the program sees, whatever the address.
+        unsafe {
+            let line = self.line(number).as_ptr();
+            std::arch::asm!("prfm pldl1keep, [{}]", in(reg) line, options(nostack, preserves_flags));
+        }
+        #[cfg(not(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri))))]
         let _ = number;
     }
 
@@ -115,7 +121,13 @@ impl Place {
             let line = self.line(number).as_ptr();
             std::arch::asm!("prefetchw [{}]", in(reg) line, options(nostack, preserves_flags));
         }
-        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+        #[cfg(all(target_arch = "aarch64", not(miri)))]
+        // SAFETY: a hint without effect on what the program sees.
+        unsafe {
+            let line = self.line(number).as_ptr();
+            std::arch::asm!("prfm pstl1keep, [{}]", in(reg) line, options(nostack, preserves_flags));
+        }
+        #[cfg(not(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri))))]
         self.header(number).store(0, crate::primitive::Ordering::Relaxed);
     }
 
