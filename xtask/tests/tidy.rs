@@ -16,6 +16,8 @@ mod maps;
 mod names;
 #[path = "tidy/numbers.rs"]
 mod numbers;
+#[path = "tidy/ordering.rs"]
+mod ordering;
 #[path = "tidy/outside.rs"]
 mod outside;
 #[path = "tidy/release.rs"]

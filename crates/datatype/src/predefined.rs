@@ -1,6 +1,6 @@
 //! The named datatypes of the MPI standard (sections 3.2.2 and 18.1.9, and annex A.1), and further
-//! ones of other interfaces (`MPIX_`). Their sizes are those of x86-64 under the System V ABI, which
-//! 64-bit ARM shares. The processors have different formats of `long double`.
+//! ones of other interfaces (`MPIX_`). Their sizes are those of x86-64 under the System V ABI, and
+//! of 64-bit ARM. The formats of `long double` differ.
 
 /// The encoding of a floating-point number in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

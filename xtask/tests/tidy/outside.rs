@@ -181,7 +181,7 @@ fn reads(path: &Path, text: &str) -> Vec<String> {
 }
 
 /// The files of modules that this file declares for tests only.
-fn test_modules(path: &Path) -> Vec<PathBuf> {
+pub(crate) fn test_modules(path: &Path) -> Vec<PathBuf> {
     let text = read(path);
     let lines: Vec<&str> = text.lines().collect();
     let folder = match path.file_name().is_some_and(|name| name == "lib.rs" || name == "main.rs") {
