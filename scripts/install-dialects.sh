@@ -46,8 +46,9 @@ fortran_interface() {
     flags+=("-Wl,--defsym=__mpi_f08_callbacks_MOD_mpi_conversion_fn_null=mpi_conversion_fn_null_")
     # Functions that are found at the first call only could be the program's
     # (combray_skip_own_functions).
+    # A program may need this library only, and find it by a path of its own.
     ${CC:-cc} -shared -o "$work/$dialect.so" "${objects[@]}" "$2" "${flags[@]}" \
-        -Wl,-z,defs,-z,now,-soname,"$(basename "$3")"
+        -Wl,-z,defs,-z,now,--enable-new-dtags,-rpath,'$ORIGIN',-soname,"$(basename "$3")"
     install_new "$work/$dialect.so" "$3"
 }
 

@@ -6,6 +6,7 @@
 An installed prefix can be named as an external package (docs/user/packages.md).
 """
 
+import os
 import re
 
 from spack.package import *
@@ -22,6 +23,9 @@ class Combray(Package):
     version("main")
 
     provides("mpi@:5.0")
+
+    # Binaries that were built with MPICH run with this package in its place.
+    can_splice("mpich@3.4:4", when="@main")
 
     depends_on("c", type="build")
     depends_on("cxx", type="build")
@@ -46,6 +50,9 @@ class Combray(Package):
 
     def install(self, spec, prefix):
         Executable("scripts/install.sh")(prefix)
+        # Spliced binaries look in the folder of libraries for those of MPICH.
+        for name in ("libmpi.so.12", "libmpifort.so.12", "libmpicxx.so.12"):
+            os.symlink(join_path("combray", "mpich", name), join_path(prefix, "lib", name))
 
     def setup_run_environment(self, env):
         self.name_wrappers(env)
