@@ -20,6 +20,9 @@ TEMPLATES = payload.ROOT / "packaging/debian"
 # Lower than Open MPI's 50 and MPICH's 40: a system with another MPI keeps it until the
 # administrator chooses.
 PRIORITY = 30
+# The description of the Fortran interfaces, in a prefix that has them.
+FORTRAN = "lib/pkgconfig/mpi-fort.pc"
+ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 LAUNCHERS = ("mpirun", "mpiexec")
 WRAPPERS = ("mpicc", "mpic++", "mpicxx", "mpiCC", "mpif77", "mpif90", "mpifort")
 COMPLETIONS = {
@@ -30,19 +33,20 @@ COMPLETIONS = {
 
 
 def make(entries, folder, machine):
-    """Writes the package into `folder`; gives its path. It is for the architecture of this machine."""
-    del machine
-    asked = lambda name: payload.output("dpkg-architecture", "-q" + name).strip()
-    architecture, triplet = asked("DEB_HOST_ARCH"), asked("DEB_HOST_MULTIARCH")
+    """Writes the package into `folder`; gives its path."""
+    # The architecture, as for packages that are built on another one.
+    host = dict(line.split("=", 1) for line in payload.output(
+        "dpkg-architecture", "-a", ARCHITECTURES[machine], "--force").split())
+    architecture, triplet = host["DEB_HOST_ARCH"], host["DEB_HOST_MULTIARCH"]
     version = f"{payload.version()}-1"
-    choices = Choices(triplet)
+    choices = Choices(triplet, FORTRAN in entries)
     files = tree(entries, triplet, choices, version)
     package = pathlib.Path(folder, f"combray_{version}_{architecture}.deb").absolute()
     with tempfile.TemporaryDirectory() as stage:
         for entry in files:
             write(pathlib.Path(stage, entry.path), entry)
         values = {
-            "VERSION": version, "ARCHITECTURE": architecture, "DEPENDS": depends(stage, files),
+            "VERSION": version, "ARCHITECTURE": architecture, "DEPENDS": depends(stage, files, host),
             "SIZE": str(sum(-(-len(entry.content) // 1024) + 1 for entry in files)),
             "INSTALL": choices.install(), "REMOVE": choices.remove(), "HOME": f"/{home(triplet)}",
         }
@@ -68,12 +72,15 @@ def home(triplet):
 class Choices:
     """The groups of alternatives: a link with its group and file, and the links that follow it."""
 
-    def __init__(self, triplet):
+    def __init__(self, triplet, has_fortran):
+        settings = {"mpi": "combray", "mpi-c": "combray", "mpi-cxx": "combray"}
+        if has_fortran:
+            settings["mpi-fort"] = "combray-fort"
         self.groups = [
             (f"/usr/include/{triplet}/mpi", f"mpi-{triplet}", f"/{home(triplet)}/include", [
                 (f"/usr/lib/{triplet}/libmpi.so", f"libmpi.so-{triplet}", f"/{home(triplet)}/lib/libmpi_abi.so"),
                 *((f"/usr/lib/{triplet}/pkgconfig/{name}.pc", f"{name}.pc-{triplet}",
-                   f"/usr/lib/{triplet}/pkgconfig/combray.pc") for name in ("mpi", "mpi-c", "mpi-cxx")),
+                   f"/usr/lib/{triplet}/pkgconfig/{own}.pc") for name, own in settings.items()),
             ]),
             self.commands("mpi", WRAPPERS),
             self.commands("mpirun", LAUNCHERS),
@@ -137,9 +144,10 @@ def tree(entries, triplet, choices, version):
     # The alternative for mpi.h lies beside this link.
     put(f"usr/include/{triplet}/combray", target=f"../../lib/{triplet}/combray/include")
     put(f"usr/lib/{triplet}/cmake/combray", target="../combray/lib/cmake/combray")
-    settings = files[f"{own}/lib/pkgconfig/combray.pc"].content
-    put(f"usr/lib/{triplet}/pkgconfig/combray.pc",
-        content=settings.replace(b"prefix=${pcfiledir}/../..", f"prefix=/{own}".encode(), 1))
+    for name, source in (("combray", "lib/pkgconfig/combray.pc"), ("combray-fort", FORTRAN)):
+        if source in entries:
+            put(f"usr/lib/{triplet}/pkgconfig/{name}.pc",
+                content=entries[source].content.replace(b"prefix=${pcfiledir}/../..", f"prefix=/{own}".encode(), 1))
     changes = f"combray ({version}) unstable; urgency=medium\n\n  * Release: see changelog.gz.\n\n"
     changes += f" -- The Combray developers <combray@localhost>  {email.utils.format_datetime(moment())}\n"
     doc = "usr/share/doc/combray"
@@ -168,8 +176,8 @@ def moment():
     return datetime.datetime.fromtimestamp(payload.epoch(), datetime.timezone.utc)
 
 
-def depends(stage, files):
-    """The packages that the ELF files need, by dpkg-shlibdeps."""
+def depends(stage, files, host):
+    """The packages that the ELF files need, by dpkg-shlibdeps; `host` has the variables of their architecture."""
     programs = [pathlib.Path(stage, entry.path) for entry in files if entry.is_elf]
     folders = {f"-l{file.parent}" for file in programs if ".so" in file.name}
     with tempfile.TemporaryDirectory() as folder:
@@ -180,7 +188,7 @@ def depends(stage, files):
         pathlib.Path(folder, "debian/shlibs.local").write_text("".join(f"{name} {number}\n" for name, number in names))
         found = subprocess.run(
             ["dpkg-shlibdeps", "-O", "--ignore-missing-info", *sorted(folders), *programs], cwd=folder, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, env=dict(os.environ, **host))
     if found.returncode:
         raise SystemExit(f"packaging/debian.py: dpkg-shlibdeps fails:\n{found.stderr}")
     return re.search("^shlibs:Depends=(.*)$", found.stdout, re.M)[1]

@@ -4,12 +4,15 @@ import dataclasses
 import datetime
 import os
 import pathlib
+import platform
 import re
 import subprocess
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 ELF = b"\x7fELF"
+# The processors of packages, by their numbers in ELF files.
+MACHINES = {62: "x86_64", 183: "aarch64"}
 
 
 @dataclasses.dataclass
@@ -26,10 +29,24 @@ class Entry:
         return self.content.startswith(ELF)
 
 
+def machine(program):
+    """The processor that a program was built for."""
+    number = int.from_bytes(program.read_bytes()[18:20], "little")
+    if number not in MACHINES:
+        raise SystemExit(f"packaging: {program} is for the processor {number}; known are {MACHINES}")
+    return MACHINES[number]
+
+
+def tool(name, processor):
+    """The command of Debian's compilers and binary tools for a processor."""
+    return name if processor == platform.machine() else f"{processor}-linux-gnu-{name}"
+
+
 def read(prefix):
     """The entries of an installed prefix by their paths, sorted. Modes are 755 and 644, whatever the
     umask was."""
     entries = {}
+    processor = machine(prefix / "bin/combray")
     for folder, _, names in os.walk(prefix):
         for name in names:
             file = pathlib.Path(folder, name)
@@ -39,18 +56,18 @@ def read(prefix):
                 continue
             content = file.read_bytes()
             mode = 0o755 if file.stat().st_mode & 0o100 else 0o644
-            entries[path] = Entry(path, mode, stripped(name, content) if content.startswith(ELF) else content)
+            entries[path] = Entry(path, mode, stripped(name, content, processor) if content.startswith(ELF) else content)
     return dict(sorted(entries.items()))
 
 
-def stripped(name, content):
+def stripped(name, content, processor):
     """The bytes of an ELF file without debugging information, and without symbols but in libraries of MPI: there
     `combray ps` and profiles find by them the function in which a process is."""
     what = "--strip-debug" if name.startswith("libmpi") else "--strip-all"
     with tempfile.NamedTemporaryFile() as file:
         file.write(content)
         file.flush()
-        subprocess.run(["strip", what, file.name], check=True)
+        subprocess.run([tool("strip", processor), what, file.name], check=True)
         return pathlib.Path(file.name).read_bytes()
 
 

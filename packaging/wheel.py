@@ -38,7 +38,7 @@ DIALECT = re.compile(r"lib/combray/(?:mpich|open-mpi)/(libmpi\w*\.so[.\d]*)$")
 def make(entries, folder, machine):
     """Writes the wheel into `folder`; gives its path."""
     version = payload.version()
-    files = data(entries)
+    files = data(entries, machine)
     major, minor = payload.glibc(files)
     tag = f"py3-none-manylinux_{major}_{minor}_{machine}"
     info = f"combray-{version}.dist-info"
@@ -53,7 +53,7 @@ def make(entries, folder, machine):
     return wheel
 
 
-def data(entries):
+def data(entries, machine):
     """The files as they will lie in an environment."""
     files = {}
     for path, entry in entries.items():
@@ -68,21 +68,21 @@ def data(entries):
         elif path == "lib/libmpi_abi.so":
             files[path] = Entry(path, 0o644, f"INPUT({entry.target})\n".encode())
         elif path.startswith("lib/"):
-            files[path] = Entry(path, 0o755, second_name(pathlib.Path(path).name, entry.target))
+            files[path] = Entry(path, 0o755, second_name(pathlib.Path(path).name, entry.target, machine))
         else:
             raise SystemExit(f"packaging/wheel.py: no wheel can have the symbolic link {path}")
     return [files[path] for path in sorted(files)]
 
 
-def second_name(name, target):
+def second_name(name, target, machine):
     """The bytes of a library `name` that is there to load `target` beside it."""
     with tempfile.TemporaryDirectory() as folder:
         build = lambda *words: subprocess.run(
-            ["cc", "-shared", "-nostdlib", "-Wl,--build-id=none", *words, "-x", "c", "/dev/null"],
+            [payload.tool("gcc", machine), "-shared", "-nostdlib", "-Wl,--build-id=none", *words, "-x", "c", "/dev/null"],
             cwd=folder, check=True)
         build(f"-Wl,-soname,{target}", "-o", target)
         build(f"-Wl,-soname,{name}", "-Wl,-rpath,$ORIGIN", "-Wl,--no-as-needed", f"./{target}", "-o", name)
-        return payload.stripped(name, pathlib.Path(folder, name).read_bytes())
+        return payload.stripped(name, pathlib.Path(folder, name).read_bytes(), machine)
 
 
 def described(version, tag):

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the libraries and the command, and installs them:
 #     scripts/install.sh PREFIX [PROFILE [--for-tests]]
-# PROFILE is one of cargo's: release if it is not given; quick, for trying a change. With
+# PROFILE is one of cargo's: release if it is not given; quick, for trying a change; dev. With
 # --for-tests only libmpi_abi.so.1 has that profile. The command and the libraries for programs that
 # were built for other MPIs are compiled as unit tests are, so that they share what those compile;
 # target/for-tests.sha256 lists them, as they are nothing for packages.
@@ -15,7 +15,9 @@ cd "$(dirname "$0")/.."
 mkdir -p "$1"
 prefix=$(cd "$1" && pwd)
 profile=${2:-release}
-target=${CARGO_TARGET_DIR:-target}
+# For another processor (scripts/cross.sh) cargo has a folder beside.
+target=${CARGO_TARGET_DIR:-target}${CARGO_BUILD_TARGET:+/$CARGO_BUILD_TARGET}
+built=$target/${profile/#dev/debug}
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 
 # Builds of sources with changes that are not released say so in --version.
@@ -46,20 +48,20 @@ elif [ "$profile" = release ]; then
     others=$target/release command=$target/command
 else
     compile_optimised "$profile" "${libraries[@]}" "${others_built[@]}" --package cli
-    others=$target/$profile command=$target/$profile
+    others=$built command=$built
 fi
 
 mkdir -p "$prefix"/{bin,include,lib/pkgconfig,lib/cmake/combray,lib/combray,share/combray,share/doc/combray/docs/{user,internals}}
 # A new file in place of the old: a program that runs keeps the library that it has mapped.
 install_new() { install -m "$1" "$2" "$3.new" && mv -f "$3.new" "$3"; }
-install_new 755 "$target/$profile/libmpi_abi.so" "$prefix/lib/libmpi_abi.so.1"
+install_new 755 "$built/libmpi_abi.so" "$prefix/lib/libmpi_abi.so.1"
 ln -sfn libmpi_abi.so.1 "$prefix/lib/libmpi_abi.so"
 # The name in makefiles; programs load libmpi_abi.so.1.
 ln -sfn libmpi_abi.so.1 "$prefix/lib/libmpi.so"
 # Early programs of the standard ABI were linked with this name.
 ln -sfn libmpi_abi.so.1 "$prefix/lib/libmpi_abi.so.0"
 # What debuggers load to see message queues; the libraries find it from their own place.
-install_new 755 "$target/$profile/libcombray_mqs.so" "$prefix/lib/combray/libcombray_mqs.so"
+install_new 755 "$built/libcombray_mqs.so" "$prefix/lib/combray/libcombray_mqs.so"
 scripts/install-dialects.sh "$prefix" "$others"
 scripts/install-openmp.sh "$prefix" "$others"
 install_new 755 "$command/combray" "$prefix/bin/combray"
@@ -104,7 +106,7 @@ install -m 644 README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT "$prefix/share/
 make --no-print-directory -s -B -C bench/programs MPICC="${CC:-cc} -I$prefix/include" \
     LIBS="-L$prefix/lib -lmpi_abi '-Wl,-rpath,\$\$ORIGIN/..'" OUT="$prefix/lib/combray/combray-bench"
 make --no-print-directory -s -B -C bench/tally INCLUDE="$prefix/include" OUT="$prefix/lib/combray/libcombray-tally.so"
-if command -v gfortran >/dev/null; then
-    "$prefix/bin/combray" fortran --compiler gfortran
+if command -v "${FC:-gfortran}" >/dev/null; then
+    "$prefix/bin/combray" fortran --compiler "${FC:-gfortran}"
 fi
 echo "Combray $version is installed in $prefix"

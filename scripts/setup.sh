@@ -91,10 +91,11 @@ if [ -n "$everything" ]; then
     compgen -G '/usr/lib/llvm-*/lib/libclang.so*' >/dev/null || missing+=(libclang-dev)
     has wrk || missing+=(wrk)
 fi
-# Units for 64-bit ARM (tests/arm).
+# Combray for 64-bit ARM (scripts/cross.sh, tests/arm).
 if [ -n "$everything" ] && [ "$(uname -m)" = x86_64 ]; then
-    has qemu-aarch64 || missing+=(qemu-user)
-    has aarch64-linux-gnu-gcc || missing+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross)
+    has qemu-aarch64-static || missing+=(qemu-user-static)
+    has aarch64-linux-gnu-g++ || missing+=(g++-aarch64-linux-gnu libc6-dev-arm64-cross)
+    has aarch64-linux-gnu-gfortran || missing+=(gfortran-aarch64-linux-gnu)
 fi
 [ ${#missing[@]} -eq 0 ] || install_packages "${missing[@]}"
 
