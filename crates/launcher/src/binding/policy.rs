@@ -284,11 +284,17 @@ impl Policy {
             match modifier {
                 "overload-allowed" => self.overload.by_binding = true,
                 "no-overload" | "if-supported" => {}
-                // MPICH's syntax.
+                // MPICH's syntax: so many cores in a row for each process.
                 number if number.parse::<u32>().is_ok() => {
-                    return Err(format!(
-                        "--bind-to {words}: write --map-by slot:PE={number} for {number} cores each"
-                    ));
+                    let each = number.parse().ok().filter(|each| *each > 0);
+                    let each = each.filter(|_| self.bind == Bind::To(Kind::Core));
+                    self.cores_each = each.ok_or_else(|| {
+                        format!(
+                            "--bind-to {words}: a number is accepted after core only, as in core:2 \
+                             for two cores each"
+                        )
+                    })?;
+                    self.bind = Bind::Share;
                 }
                 _ => {
                     return Err(format!(

@@ -109,6 +109,14 @@ fn a_mapping_alone_binds_no_tighter_than_the_share() {
 }
 
 #[test]
+fn several_cores_for_each_process_have_two_spellings() {
+    let machine = machine(2, 2, 2, 2);
+    let cpusets = |words| cpusets(&machine, 4, words).unwrap();
+    assert_eq!(cpusets(["slot:pe=2", "", ""]), cpusets(["", "core:2", ""]));
+    assert_eq!(cpusets(["", "core:2", ""]), "0-1,8-9 2-3,10-11 4-5,12-13 6-7,14-15");
+}
+
+#[test]
 fn ranks_follow_their_own_order() {
     let machine = machine(2, 2, 2, 1);
     let cpusets = |words| cpusets(&machine, 4, words).unwrap();
@@ -131,7 +139,9 @@ fn what_cannot_be_is_reported() {
     for words in [["moon", "", ""], ["", "moon", ""], ["", "", "moon"], ["core:moon", "", ""]] {
         assert!(message(1, words).contains("does not accept"));
     }
-    assert!(message(1, ["", "core:2", ""]).contains("--map-by slot:PE=2"));
+    assert!(message(1, ["", "core:0", ""]).contains("as in core:2"));
+    assert!(message(1, ["", "package:2", ""]).contains("as in core:2"));
+    assert!(message(1, ["", "core:3", ""]).contains("this machine has 2"));
     assert!(message(1, ["", "user:0,1", ""]).contains("--rankfile FILE"));
     assert!(message(1, ["ppr:x:core", "", ""]).contains("above 0"));
     assert!(message(1, ["core:pe=0", "", ""]).contains("above 0"));
