@@ -38,9 +38,16 @@ pub fn table(report: &JobReport) -> String {
         let _ = writeln!(text, "and {} more; --json lists all of them", ranks.len() - ROWS_MAX);
     }
     for RankReport { rank, answer, .. } in ranks.iter().take(ROWS_MAX) {
-        let Some(RankAnswer { posted, unexpected, errors, .. }) = answer else { continue };
+        let Some(RankAnswer { posted, unexpected, errors, calls, .. }) = answer else { continue };
         text.push_str(&queue(*rank, unexpected, "arrived, not received", "from"));
-        text.push_str(&queue(*rank, posted, "receives without a message", "from"));
+        // A single receive that the row shows already is not repeated.
+        let only = posted.first.first().filter(|_| posted.length == 1);
+        let is_in_row = only.is_some_and(|only| {
+            calls.iter().any(|call| target(&call.awaits) == message(only, "from"))
+        });
+        if !is_in_row {
+            text.push_str(&queue(*rank, posted, "receives without a message", "from"));
+        }
         text.extend(errors.iter().map(|error| returned(*rank, error)));
     }
     add_spawned(&mut text, &report.spawned, "spawned ");

@@ -231,7 +231,7 @@ fn list(running: &[RunningRank]) -> String {
     let one = |running: &RunningRank| {
         let place = match running.mpi_state {
             MpiState::Uninitialized => "before MPI_Init",
-            MpiState::Initialized => "inside MPI",
+            MpiState::Initialized => "after MPI_Init",
             MpiState::Finalized => "after MPI_Finalize",
         };
         let RunningRank { rank, process, .. } = running;
@@ -312,8 +312,8 @@ mod tests {
         };
         let text = timeout(Duration::from_millis(1500), &(0..20).map(running).collect::<Vec<_>>());
         assert!(text.contains("limit of 1.5 s") && text.ends_with(" and 4 more"), "{text}");
-        assert_eq!(text.matches("process 9, running, inside MPI").count(), NAMED_MAX - 1);
-        assert!(text.contains("rank 1 (process 9 on far, inside MPI)"), "{text}");
+        assert_eq!(text.matches("process 9, running, after MPI_Init").count(), NAMED_MAX - 1);
+        assert!(text.contains("rank 1 (process 9 on far, after MPI_Init)"), "{text}");
         let text = late(Duration::from_secs(60), &["far"; 20], "");
         assert!(text.ends_with("far and 4 more did not start within 60 s"), "{text}");
     }
