@@ -87,9 +87,9 @@ void report_header(struct job *job)
             print_header_json(job, &system, cores);
         } else {
             printf("%sLibrary    %s\n", prefix, job->library);
-            printf("%sMachine    %s, Linux %s, %d cores allowed to rank 0\n", prefix, job->host,
-                   system.release, job->cores_allowed);
-            printf("%sProcesses  %d, pinned to cores: %s\n", prefix, job->size, text);
+            printf("%sMachine    %s, Linux %s, %d %s allowed to rank 0\n", prefix, job->host,
+                   system.release, job->cores_allowed, job->cores_allowed == 1 ? "core" : "cores");
+            printf("%sProcesses  %d, pinned by this program: %s\n", prefix, job->size, text);
             printf("%sMethod     %d batches of about %g ms, best and median batch; "
                    "clock step %.0f ns\n",
                    prefix, job->options.batches, job->options.batch_seconds * 1e3,

@@ -29,8 +29,7 @@ pub fn run(words: &[OsString]) -> Result<i32, String> {
         ));
     }
     if words.is_empty() {
-        println!("combray bench NAME... runs one or more of these (see --help):\n");
-        let words = ["-n".into(), "1".into(), "--".into(), program.into(), "--list".into()];
+        let words = ["-n".into(), "1".into(), "--".into(), program.into(), "--help".into()];
         return run::run(&words);
     }
     // A process of a job is one of the measuring processes, and starts no others.

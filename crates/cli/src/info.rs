@@ -164,13 +164,17 @@ fn rails_between_machines() -> String {
     rails.into_iter().map(line).collect()
 }
 
-/// The settings of the user, with their values.
+/// The settings of the user, with their values: first those about hosts, networks and compilers,
+/// which users set more often than those about the ways of messages.
 fn settings() -> String {
     let mut text = String::new();
-    for variable in CONTROL_VARIABLES.iter().chain(TEXT_VARIABLES).chain(COMMAND_VARIABLES) {
+    for variable in TEXT_VARIABLES.iter().chain(COMMAND_VARIABLES).chain(CONTROL_VARIABLES) {
         text += &format!("  {}", variable.name);
         if let Some((default, others)) = variable.values.split_first() {
             text += &format!("={default} (or {})", others.join(", "));
+        }
+        if let Some(value) = env::var_os(variable.name) {
+            text += &format!("; set here: {}", foreign::one_line(&value.to_string_lossy()));
         }
         text += &format!("\n      {}\n", variable.help);
     }

@@ -191,7 +191,7 @@ fn main() -> ExitCode {
     let is_spawned = called.is_none() && words.next_if(|word| word == SPAWNED).is_some();
     let outcome = match called {
         None if is_spawned => run::run_spawned(&words.collect::<Vec<_>>()),
-        Some("mpirun" | "mpiexec") => run::run(&words.collect::<Vec<_>>()),
+        Some(name @ ("mpirun" | "mpiexec")) => run::run_as(name, &words.collect::<Vec<_>>()),
         Some(name) if let Some(language) = Language::of_wrapper(name) => {
             wrapper::run(language, &words.collect::<Vec<_>>())
         }

@@ -57,17 +57,7 @@ pub fn run(options: &PsOptions) -> Result<i32, String> {
     let job = match (options.job, top.as_slice()) {
         (Some(job), _) => job,
         (None, [only]) => only.job,
-        (None, []) => {
-            match options.json {
-                true => print("[]\n")?,
-                false => eprintln!(
-                    "combray: no job of this user runs on this machine; run combray ps where the \
-                     launcher of the job runs, or, if that launcher is not Combray's, where the \
-                     processes of the job run"
-                ),
-            }
-            return Ok(1);
-        }
+        (None, []) => return none_runs(options),
         (None, _) => {
             match options.json {
                 true => print(&(text(&running)? + "\n"))?,
@@ -79,7 +69,28 @@ pub fn run(options: &PsOptions) -> Result<i32, String> {
     if let Some(file) = &options.trace {
         return jobs::write_trace(job, file, options.last).map(|()| 0);
     }
-    show(&jobs::ask(job)?, options).map(|()| 0)
+    match jobs::ask(job) {
+        // The only job has ended since it was found.
+        Err(_) if options.job.is_none() && is_over(job) => none_runs(options),
+        report => show(&report?, options).map(|()| 0),
+    }
+}
+
+fn is_over(job: u32) -> bool {
+    jobs::running().0.iter().all(|one| one.job != job)
+}
+
+/// Reports that there is no job. Returns the exit code.
+fn none_runs(options: &PsOptions) -> Result<i32, String> {
+    match options.json {
+        true => print("[]\n")?,
+        false => eprintln!(
+            "combray: no job of this user runs on this machine; run combray ps where the launcher \
+             of the job runs, or, if that launcher is not Combray's, where the processes of the \
+             job run"
+        ),
+    }
+    Ok(1)
 }
 
 /// Joins the reports of several machines from standard input, one per line. Other lines are

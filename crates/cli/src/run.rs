@@ -31,13 +31,21 @@ use launcher::{
     WithoutSlot,
 };
 use options::{Meaning, ValueCount};
-use sys::cores;
+
+/// The name of this command if it has no other one.
+const OWN_NAME: &str = "combray run";
 
 /// Runs the job that `words` describe and returns the exit code.
 pub fn run(words: &[OsString]) -> Result<i32, String> {
-    match parse(words)? {
+    run_as(OWN_NAME, words)
+}
+
+/// Does what [`run`] does, under another name: the help and the messages have the name that the
+/// user typed.
+pub fn run_as(name: &str, words: &[OsString]) -> Result<i32, String> {
+    match parse(words).map_err(|message| message.replace(OWN_NAME, name))? {
         RunRequest::Help => {
-            print!("{}", help::text());
+            print!("{}", help::text().replace(OWN_NAME, name));
             Ok(0)
         }
         RunRequest::Version => {
@@ -49,10 +57,9 @@ pub fn run(words: &[OsString]) -> Result<i32, String> {
                 eprintln!("combray: {line}");
             }
             if !ignored.is_empty() {
-                eprintln!(
-                    "combray: without effect here: {} (combray info lists what can be set)",
-                    ignored.join(", ")
-                );
+                let is_explained = ignored.iter().all(|one| one.ends_with(')'));
+                let hint = if is_explained { "" } else { "; combray info lists what can be set" };
+                eprintln!("combray: without effect here: {}{hint}", ignored.join(", "));
             }
             match purpose {
                 RunMode::Show { machine } => dry_run::run(&plan, machine.as_deref()),
@@ -249,7 +256,7 @@ fn parse_with_hosts(words: &[OsString], default: &[Host]) -> Result<RunRequest, 
     follow_environment(&mut plan)?;
     let shown = shows_allocation.then(|| {
         let source = file.or(allocation.as_ref().map(|found| found.name.as_str()));
-        allocation_line(&plan, source.unwrap_or("no allocation"))
+        allocation::line(&plan, source)
     });
     if shows_allocation {
         ignored.extend(foreign.without_effect().into_iter().map(str::to_owned));
@@ -305,6 +312,16 @@ fn use_allocation(plan: &mut JobPlan) -> Result<Option<Allocation>, String> {
         let listed = plan.applications.iter().flat_map(|application| &application.hosts);
         let ranked = plan.rankfile.iter().map(|place| place.host.as_str());
         let names: Vec<&str> = listed.map(|host| host.name.as_str()).chain(ranked).collect();
+        let is_outside =
+            |name: &&&str| !launcher::is_this_machine(name) && !allocation.has(&[name]);
+        if let Some(other) = names.iter().find(is_outside).filter(|_| !has_way) {
+            return Err(format!(
+                "{other} is none of the hosts of {}: {}; with --launch-agent ssh it is tried \
+                 nevertheless",
+                allocation.name,
+                allocation.names().join(", ")
+            ));
+        }
         if !has_way && allocation.has(&names) {
             plan.access = match &allocation.access {
                 HostAccess::Srun(_) => HostAccess::Srun(OwnHost::Directly),
@@ -323,23 +340,6 @@ fn use_allocation(plan: &mut JobPlan) -> Result<Option<Allocation>, String> {
         plan.access = allocation.access.clone();
     }
     Ok(Some(allocation))
-}
-
-/// One line about the hosts of a job: their source, their slots, and how they are reached.
-fn allocation_line(plan: &JobPlan, source: &str) -> String {
-    let Some(hosts) = plan.applications.iter().map(|app| &app.hosts).find(|all| !all.is_empty())
-    else {
-        return format!("{source}: this machine, {} cores", cores::usable());
-    };
-    let slots = |host: &Host| host.slots.map_or_else(String::new, |slots| format!(":{slots}"));
-    let names: Vec<String> =
-        hosts.iter().map(|host| format!("{}{}", host.name, slots(host))).collect();
-    let access = match &plan.access {
-        HostAccess::Ssh => "ssh".to_owned(),
-        HostAccess::Shell(words) => words.join(OsStr::new(" ")).to_string_lossy().into_owned(),
-        HostAccess::Srun(_) => "srun".to_owned(),
-    };
-    format!("{source}: {} (other hosts are reached by {access})", names.join(","))
 }
 
 /// Splits a command into words.

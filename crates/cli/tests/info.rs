@@ -19,6 +19,15 @@ fn the_installation_is_described() {
 }
 
 #[test]
+fn settings_that_users_need_come_first_and_show_their_values() {
+    let output = info().env("COMBRAY_PREFER", "latency").output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.find("  COMBRAY_NET") < text.find("  COMBRAY_BOARDS"), "{text}");
+    let line = text.lines().find(|line| line.starts_with("  COMBRAY_PREFER="));
+    assert!(line.is_some_and(|line| line.ends_with("; set here: latency")), "{text}");
+}
+
+#[test]
 fn programs_read_it_in_one_line() {
     let output = info().arg("--json").output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();

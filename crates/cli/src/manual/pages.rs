@@ -84,7 +84,7 @@ fn overview(command: &Command) -> String {
 
 /// The page of a subcommand that clap describes, with examples.
 fn subcommand(command: &Command, name: &str) -> String {
-    let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+    let about = phrase(&command.get_about().map(ToString::to_string).unwrap_or_default());
     let command = command.clone().display_name(name).after_help("");
     let command = command.bin_name(name.replacen('-', " ", 1));
     let man = Man::new(command.clone());
@@ -94,16 +94,26 @@ fn subcommand(command: &Command, name: &str) -> String {
         text += &rendered(|into| man.render_options_section(into));
     }
     let mut end = Roff::new();
-    shown_examples(&mut end, name.trim_start_matches("combray-"));
+    shown_examples(&mut end, name.trim_start_matches("combray-"), name);
     end.control("SH", ["SEE ALSO"]);
     end.text([bold("combray"), roman("(1)")]);
     text + &end.to_roff()
 }
 
-fn shown_examples(roff: &mut Roff, subcommand: &str) {
+/// The description of a subcommand as a list of pages shows it: without what follows a colon, and
+/// without a capital at the beginning.
+fn phrase(about: &str) -> String {
+    let about = about.split(": ").next().unwrap_or_default();
+    let mut letters = about.chars();
+    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
+}
+
+/// The examples of a subcommand, which is called by the name of the page.
+fn shown_examples(roff: &mut Roff, subcommand: &str, page: &str) {
     roff.control("SH", ["EXAMPLES"]);
+    let (own, called) = (format!("combray {subcommand}"), page.replacen('-', " ", 1));
     for (line, effect) in examples::of(subcommand) {
-        item(roff, line, "", effect);
+        item(roff, &line.replace(&own, &called), "", effect);
     }
 }
 
@@ -123,7 +133,7 @@ fn launcher(name: &str) -> String {
              MPICH are accepted, too.",
         ),
     ]);
-    shown_examples(&mut roff, "run");
+    shown_examples(&mut roff, "run", name);
     roff.control("SH", ["OPTIONS"]);
     for section in Section::ALL {
         roff.control("SS", [section.title()]);

@@ -5,9 +5,11 @@ mod slurm;
 
 use std::collections::{HashMap, HashSet};
 use std::env;
+use std::ffi::OsStr;
 use std::fs;
 
-use launcher::{Host, HostAccess, SlotTable, is_this_machine};
+use launcher::{Host, HostAccess, JobPlan, SlotTable, is_this_machine};
+use sys::cores;
 
 /// An allocation of a batch system.
 #[derive(Debug, PartialEq, Eq)]
@@ -85,6 +87,26 @@ fn find(
         return Ok(Some(Allocation { name, hosts, access: HostAccess::Ssh }));
     }
     Ok(None)
+}
+
+/// One line about the hosts of a job: their source if it is not an option, their slots, and how
+/// they are reached.
+pub fn line(plan: &JobPlan, source: Option<&str>) -> String {
+    let Some(hosts) = plan.applications.iter().map(|app| &app.hosts).find(|all| !all.is_empty())
+    else {
+        let source = source.unwrap_or("no allocation");
+        return format!("{source}: this machine, {} cores", cores::usable());
+    };
+    let source = source.unwrap_or("hosts given");
+    let slots = |host: &Host| host.slots.map_or_else(String::new, |slots| format!(":{slots}"));
+    let names: Vec<String> =
+        hosts.iter().map(|host| format!("{}{}", host.name, slots(host))).collect();
+    let access = match &plan.access {
+        HostAccess::Ssh => "ssh".to_owned(),
+        HostAccess::Shell(words) => words.join(OsStr::new(" ")).to_string_lossy().into_owned(),
+        HostAccess::Srun(_) => "srun".to_owned(),
+    };
+    format!("{source}: {} (other hosts are reached by {access})", names.join(","))
 }
 
 impl Allocation {

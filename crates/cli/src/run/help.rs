@@ -10,20 +10,22 @@ pub enum Section {
     Hosts,
     Places,
     Output,
-    Variables,
     End,
+    Reports,
+    Variables,
     Others,
 }
 
 impl Section {
     /// All sections, in the order in which they are shown.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Processes,
         Self::Hosts,
         Self::Places,
         Self::Output,
-        Self::Variables,
         Self::End,
+        Self::Reports,
+        Self::Variables,
         Self::Others,
     ];
 
@@ -36,6 +38,7 @@ impl Section {
             Self::Output => "Output",
             Self::Variables => "Variables and folder",
             Self::End => "Time limits and failures",
+            Self::Reports => "Checks and recordings",
             Self::Others => "Others",
         }
     }
@@ -99,13 +102,13 @@ fn section(meaning: Meaning) -> Section {
         | Meaning::OutputFolder
         | Meaning::FilePattern(_)
         | Meaning::Output
-        | Meaning::StandardInput
-        | Meaning::Record
+        | Meaning::StandardInput => Section::Output,
+        Meaning::Record
         | Meaning::Check
         | Meaning::Profile
         | Meaning::Trace
         | Meaning::TraceLast
-        | Meaning::Order(_) => Section::Output,
+        | Meaning::Order(_) => Section::Reports,
         Meaning::Variable
         | Meaning::GlobalVariable
         | Meaning::VariableList

@@ -1,6 +1,7 @@
 //! Checks the tables of Open MPI's and MPICH's options against the command: each option is run.
 
 use std::fs;
+use std::process::Command;
 
 use super::common::{combray, outcome_of, run};
 
@@ -144,6 +145,46 @@ fn options_of_other_launchers_do_what_the_tables_say() {
         }
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
+fn messages_and_help_have_the_name_that_was_typed() {
+    for name in ["mpirun", "mpiexec"] {
+        let called = |words: &[&str]| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_combray"));
+            outcome_of(command.arg(name).args(words).output().unwrap())
+        };
+        let (code, _, err) = called(&["--tune", "x", "true"]);
+        assert_eq!(code, Some(2));
+        assert!(err.starts_with(&format!("combray: {name} has no --tune: ")), "{err}");
+        let (_, help, _) = called(&["--help"]);
+        assert!(help.contains(&format!("  {name} -n 4 ./program  ")), "{help}");
+        assert!(!help.contains("combray run"), "{help}");
+    }
+}
+
+#[test]
+fn the_line_about_hosts_names_their_source() {
+    let files = Files::new(&["localhost"]);
+    for words in [&["--hosts", "localhost:1"][..], &["--hostfile", &files.words_of("-f")[1]]] {
+        let (code, _, err) = run(&[words, &["--display-allocation", "true"]].concat());
+        assert_eq!(code, Some(0), "{err}");
+        assert!(err.starts_with("combray: hosts given: localhost:1 ("), "{err}");
+    }
+    let (_, _, err) = run(&["-n", "1", "-x", "NO_SUCH", "true"]);
+    let expected = "combray: without effect here: -x NO_SUCH (there is no such variable here)\n";
+    assert_eq!(err, expected);
+}
+
+#[test]
+fn a_host_outside_of_the_allocation_is_named() {
+    let files = Files::new(&["node1", "node2"]);
+    let nodes = files.folder.path().join("nodes");
+    fs::write(&nodes, "node1\nnode2\n").unwrap();
+    let mut command = combray(&["--hosts", "node1,node9", "true"]);
+    let (code, _, err) = outcome_of(command.env("PBS_NODEFILE", &nodes).output().unwrap());
+    assert_eq!(code, Some(2), "{err}");
+    assert!(err.contains("node9 is none of the hosts of PBS job: node1, node2;"), "{err}");
 }
 
 /// Options that start nothing or print something else, and options for how hosts are reached.
