@@ -98,9 +98,12 @@ pub trait MatchObserver: fmt::Debug {
         receive: MatchedReceive,
         message: &IncomingMessage,
     );
+
+    /// A posted receive was cancelled: no message will be matched with it.
+    fn receive_cancelled(&self, _context: ContextId, _receive: MatchedReceive) {}
 }
 
-/// A receive that was matched with a message.
+/// A receive that was matched with a message, or was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MatchedReceive {
     /// The posting number, by which [`Engine::next_posting`](crate::Engine::next_posting) has

@@ -516,11 +516,15 @@ impl Engine {
     /// whether the request was cancelled.
     pub fn cancel(&mut self, id: RequestId) {
         let Some(request) = self.requests.get_mut(id) else { return };
-        let (context, gate) = (request.context, request.gate);
+        let (context, gate, receive) = (request.context, request.gate, request.as_matched());
         match request.cancel() {
             CancelOutcome::Done => {
                 let index = id.0.index;
-                self.contexts[context.0].matching.withdraw(&mut self.requests, index);
+                let matching = &mut self.contexts[context.0].matching;
+                matching.withdraw(&mut self.requests, index);
+                for observer in &self.match_observers {
+                    observer.receive_cancelled(matching.id, receive);
+                }
                 self.note_complete(index);
             }
             CancelOutcome::Released => self.note_complete(id.0.index),

@@ -135,4 +135,30 @@ impl MatchObserver for Recorder {
         self.append(&mut state, Entry::Matched { receive: number, source, tag });
         state.expected = number + 1;
     }
+
+    fn receive_cancelled(&self, context: ContextId, receive: MatchedReceive) {
+        if receive.from_any_source {
+            self.state.borrow_mut().posted.remove(&(context, receive.order));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn receives_that_were_cancelled_are_forgotten() {
+        let folder = std::env::temp_dir().join(format!("order-{}", std::process::id()));
+        let recorder = Recorder::create(&folder.join("rank0.order"), 0, 1).unwrap();
+        let context = ContextId(7);
+        for order in 0..1000 {
+            recorder.expect(context, order, order);
+            assert_eq!(recorder.state.borrow().posted.len(), 1);
+            let receive = MatchedReceive { order, from_any_source: true };
+            recorder.receive_cancelled(context, receive);
+        }
+        assert!(recorder.state.borrow().posted.is_empty());
+        fs::remove_dir_all(folder).unwrap();
+    }
 }
