@@ -127,6 +127,17 @@ static void phases(void) {
         exit(3);
 }
 
+// Rank 1 computes when rank 0 has computed.
+static void in_turns(void) {
+    compute_on(0);
+    if (rank == 0)
+        MPI_Send(large, 8, MPI_CHAR, 1, 3, MPI_COMM_WORLD);
+    else if (rank == 1)
+        MPI_Recv(large, 8, MPI_CHAR, 0, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    compute_on(1);
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
 static void balanced(void) {
     MPI_Barrier(MPI_COMM_WORLD);
 }
@@ -141,7 +152,7 @@ static const struct {
     PROGRAM(late_receiver_small), PROGRAM(late_receiver_large), PROGRAM(wait_at_barrier),
     PROGRAM(wait_at_nxn),         PROGRAM(wait_at_nxn_large),   PROGRAM(early_reduce),
     PROGRAM(late_broadcast),      PROGRAM(lock_held),           PROGRAM(phases),
-    PROGRAM(balanced),
+    PROGRAM(in_turns),            PROGRAM(balanced),
 };
 
 int main(int argc, char **argv) {

@@ -112,6 +112,30 @@ def phases_show_which_rank_is_slow(runner):
     assert uneven["load_balance"] < 0.7 and 0.3 < uneven["waiting"] < 0.6, uneven
 
 
+# By the argument of tests/c/wait_states.c with two processes: what bounds the serialisation and the transfer efficiency.
+EFFICIENCIES = {
+    # Rank 1 computes, and the others do nothing: no time is lost for dependencies or messages.
+    "wait_at_barrier": (0.8, 0.8),
+    "late_receiver_large": (0.8, 0.8),
+    # The ranks compute one after the other.
+    "in_turns": (None, 0.8),
+}
+
+
+def efficiencies_are_those_of_known_programs(runner):
+    needs_combray(runner)
+    for name, (serialisation, transfer) in EFFICIENCIES.items():
+        found = traced(runner, 2, [str(runner.build / "wait_states"), name, str(MILLISECONDS)])["efficiency"]
+        assert abs(found["parallel"] - found["load_balance"] * found["communication"]) < 1e-6, (name, found)
+        assert abs(found["communication"] - found["serialisation"] * found["transfer"]) < 1e-6, (name, found)
+        assert found["transfer"] > transfer, (name, found)
+        if serialisation is None:
+            # Half of the time, and the same work on both.
+            assert 0.4 < found["serialisation"] < 0.6 and found["load_balance"] > 0.8, (name, found)
+        else:
+            assert found["serialisation"] > serialisation and found["load_balance"] < 0.6, (name, found)
+
+
 def a_picture_shows_all_ranks(runner):
     needs_combray(runner)
     picture = runner.build / "trace.svg"
@@ -240,6 +264,76 @@ def traces_are_exported(runner):
             assert lines[0] == "2 init" and lines[-1] == "2 finalize", lines
 
 
+def traced_work(runner, count, folder, *before):
+    """Runs tests/c/traced_work.c with a trace; returns the file, the findings and all events by rank."""
+    file = os.path.join(folder, "run.pftrace")
+    words = [*before, str(runner.build / "traced_work"), os.path.join(folder, "data")]
+    code, output, _ = run([*runner.mpiexec, "--oversubscribe", "--trace", file, "-n", str(count), *words], timeout=60)
+    assert (code, output) == (0, ""), output
+    code, output, _ = run([combray(runner), "trace", "--json", file], timeout=60)
+    found = json.loads(output)
+    code, output, _ = run([combray(runner), "trace", file, "--to", "json"], timeout=60)
+    assert code == 0, output
+    with open(os.path.join(folder, "run.json")) as content:
+        ranks = json.load(content)["ranks"]
+    return file, found, [one["events"] for one in ranks]
+
+
+# By function: the bytes that the members of an operation of two processes contribute and get, in traced_work.
+EXCHANGED = {
+    "MPI_Allreduce": (2 * 3 * 800, 2 * 3 * 800),
+    "MPI_Bcast": (1000, 1000),
+    "MPI_Gatherv": (4 + 8, 4 + 8),
+    "MPI_Ialltoall": (2 * 16, 2 * 16),
+    "MPI_Alltoall": (2 * 32, 2 * 32),
+}
+
+
+def all_kinds_of_work_are_in_one_timeline(runner):
+    needs_combray(runner)
+    with tempfile.TemporaryDirectory(dir=runner.build) as folder:
+        file, found, ranks = traced_work(runner, 2, folder)
+        calls = {one["function"]: one for one in found["calls"]}
+        exchanged = {name: (calls[name]["bytes_sent"], calls[name]["bytes_received"]) for name in EXCHANGED}
+        assert exchanged == EXCHANGED, exchanged
+        roots = {event["root"] for events in ranks for event in events if event["kind"] == "exchange"}
+        assert roots == {None, 0, 1}, roots
+        work = {(one["kind"], one["name"]): one for one in found["work"]}
+        # A large message is copied by one of the ways.
+        copies = [one for (kind, _), one in work.items() if kind == "copy"]
+        assert sum(one["bytes"] for one in copies) >= 4 << 20, found["work"]
+        # A call may transfer less than requested, and a first one is short to measure its cost.
+        written, read = work["file call", "write"], work["file call", "read"]
+        assert written["bytes"] == 2 * 5 * 4096 and written["times"] >= 10, work
+        assert read["bytes"] == 2 * 4096 and read["times"] >= 2, work
+        assert work["user-level thread", "worker"]["times"] >= 2 * 3, work
+        highest = {one["name"]: one["highest"] for one in found["counters"]}
+        assert highest["unexpected messages"] >= 30 and highest["resident bytes"] > 1 << 20, highest
+        code, page, _ = run([combray(runner), "trace", file], timeout=60)
+        words = ("Calls", "Beside the calls", "Highest values", "user-level thread", "unexpected messages")
+        assert code == 0 and all(word in page for word in words), page
+        code, output, _ = run([combray(runner), "trace", file, "--to", "html"], timeout=60)
+        with open(os.path.join(folder, "run.html")) as content:
+            page = content.read()
+        assert code == 0 and "user-level thread" in page and "contributed" in page, page
+
+
+def packets_of_rails_are_in_the_timeline(runner):
+    needs_combray(runner)
+    with tempfile.TemporaryDirectory(dir=runner.build) as folder:
+        # Each process is a machine of its own.
+        apart = ["sh", "-c", 'COMBRAY_NODE=machine$PMI_RANK exec "$@"', "sh"]
+        _, found, ranks = traced_work(runner, 2, folder, *apart)
+        assert sum(one["bytes"] for one in found["rails"]) > 4 << 20, found["rails"]
+        packets = [event for event in ranks[0] if event["kind"] == "packet"]
+        assert all(event["peer"] == 1 and event["rail"] for event in packets), packets[:3]
+        # Messages that are submitted while the rail is busy share packets.
+        assert any(event.get("messages", 0) > 1 for event in packets), found["rails"]
+        sent = sum(event.get("messages", 0) for event in packets)
+        submitted = sum(event["kind"] == "send" for event in ranks[0])
+        assert 0 < sent <= submitted, (sent, submitted)
+
+
 def jobs_that_end_early_have_traces(runner):
     needs_combray(runner)
     for how, (code, options) in EARLY_ENDS.items():
@@ -322,5 +416,8 @@ SCENARIOS = [
     a_picture_shows_all_ranks,
     spawned_jobs_have_traces_of_their_own,
     traces_are_exported,
+    all_kinds_of_work_are_in_one_timeline,
+    packets_of_rails_are_in_the_timeline,
+    efficiencies_are_those_of_known_programs,
     other_files_are_refused,
 ]

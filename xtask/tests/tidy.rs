@@ -47,6 +47,7 @@ const TIERS: &[(&str, u32)] = &[
     ("hangs", 2),
     ("checks", 2),
     ("profiles", 2),
+    ("spans", 2),
     ("traces", 2),
     ("memory-costs", 2),
     ("boards", 2),
@@ -92,6 +93,8 @@ const SAME_TIER: &[(&str, &str)] = &[
     ("lending", "sys"),
     ("drivers", "driver"),
     ("links", "driver"),
+    // Both name the causes of waits.
+    ("traces", "profiles"),
 ];
 
 /// Crates that may contain `unsafe`; all others must forbid it.

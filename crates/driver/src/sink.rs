@@ -44,8 +44,9 @@ pub trait Sink {
     /// A warning for the user, as a sentence without its full stop.
     fn trouble(&mut self, _what: &str) {}
 
-    /// A message is going to be copied in this way.
-    fn copying_chosen(&mut self, _copying: Copying) {}
+    /// The `_bytes` bytes of a message from `_gate` are going to be copied in this way; the end of
+    /// the fetch with this token is the end of the copy.
+    fn copying_chosen(&mut self, _gate: GateId, _token: u64, _bytes: usize, _copying: Copying) {}
 
     /// For messages of about `_bytes` bytes this way of copying is the fastest now.
     fn copying_changed(&mut self, _bytes: u64, _copying: Copying) {}

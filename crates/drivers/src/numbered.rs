@@ -99,8 +99,8 @@ impl<S: Sink> Sink for NumberedSink<'_, S> {
         self.others.is_some_and(|others| others.iter().copied().flatten().any(reaches))
     }
 
-    fn copying_chosen(&mut self, copying: Copying) {
-        self.sink.copying_chosen(copying);
+    fn copying_chosen(&mut self, gate: GateId, token: u64, bytes: usize, copying: Copying) {
+        self.sink.copying_chosen(gate, token, bytes, copying);
     }
 
     fn copying_changed(&mut self, bytes: u64, copying: Copying) {
@@ -166,8 +166,8 @@ mod tests {
             self.note(format!("lost {} {rail} {}", gate.0, why.message));
         }
 
-        fn copying_chosen(&mut self, copying: Copying) {
-            self.note(format!("copying_chosen {copying:?}"));
+        fn copying_chosen(&mut self, gate: GateId, token: u64, bytes: usize, copying: Copying) {
+            self.note(format!("copying_chosen {} {token} {bytes} {copying:?}", gate.0));
         }
 
         fn copying_changed(&mut self, bytes: u64, copying: Copying) {
@@ -195,7 +195,7 @@ mod tests {
         sink.fetched(13, FetchEnd::Incomplete);
         sink.lost(GateId(7), 1, DriverError { message: "cut".into() });
         assert!(!sink.is_reached_elsewhere(GateId(7)), "there is no other driver");
-        sink.copying_chosen(Copying::Piped);
+        sink.copying_chosen(GateId(7), 15, 80, Copying::Piped);
         sink.copying_changed(64, Copying::Once);
         assert!(matches!(sink.receive_state(14), ReceiveState::Underway));
         assert_eq!(
@@ -210,7 +210,7 @@ mod tests {
                 "written 12",
                 "fetched 13 Incomplete",
                 "lost 7 4 cut",
-                "copying_chosen Piped",
+                "copying_chosen 7 15 80 Piped",
                 "copying_changed 64 Once",
                 "receive_state 14",
             ]

@@ -3,6 +3,7 @@
 
 mod arrivals;
 mod closing;
+mod contents;
 mod counters;
 mod engine;
 mod failure;
@@ -31,6 +32,7 @@ mod survey;
 pub mod tactic;
 mod unexpected;
 
+pub use contents::PacketRecords;
 pub use counters::{Counter, Counters, MatchObserver, MatchedReceive, Observer, Watermark};
 pub use engine::{Engine, Receive, Send};
 pub use failure::FailedMember;

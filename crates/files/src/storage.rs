@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use memory::LentBuffer;
+use spans::SpanTrack;
 use sys::files::{self, RangeLock};
 
 use crate::costs::{CallKind, MountCosts};
@@ -110,7 +111,13 @@ impl SystemFile {
         call: impl FnOnce(usize) -> io::Result<usize>,
     ) -> io::Result<usize> {
         let kind = self.kind(direction, offset);
-        let moved = self.costs.observe(kind, length, call)?;
+        let begun = spans::begin();
+        let outcome = self.costs.observe(kind, length, call);
+        if let Some(begun) = begun {
+            let bytes = outcome.as_ref().map_or(0, |moved| *moved as u64);
+            spans::end(begun, SpanTrack::Files, direction.verb(), None, bytes);
+        }
+        let moved = outcome?;
         if kind == CallKind::Extend {
             self.known_end.fetch_max(offset + moved as u64, Ordering::Relaxed);
         }
@@ -167,7 +174,10 @@ impl Storage for SystemFile {
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.file.sync_data()
+        let begun = spans::begin();
+        let outcome = self.file.sync_data();
+        begun.into_iter().for_each(|begun| spans::end(begun, SpanTrack::Files, "sync", None, 0));
+        outcome
     }
 
     fn lock(&self, range: Range<u64>, kind: RangeLock) -> io::Result<()> {

@@ -15,6 +15,7 @@ use crate::call::{Call, VisitingCall};
 use crate::call_sites;
 use crate::calls::tools::{self, ToolOutcome, Tools};
 use crate::entry_point::EntryPoint;
+use crate::exchange;
 use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::{MPI_COMM_WORLD, MPI_SUCCESS, MPI_T_ERR_NOT_INITIALIZED};
 use crate::handler_owner::HandlerOwner;
@@ -405,7 +406,8 @@ fn admit(
             let site =
                 || call_sites::of(entry.name, &entry.recent, &library.call_sites, &library.process);
             let communicator = || communicator_number(entry, library, words);
-            library.process.begin_call(begun, site, communicator);
+            let exchange = || exchange::of(entry, library, words);
+            library.process.begin_call(begun, site, communicator, exchange);
         }
         let turns = if phase & LOCKED != 0 { CallTurns::Any } else { CallTurns::OneByOne };
         let checked = match phase & CHECKED {

@@ -10,7 +10,8 @@ use progress::System;
 use progress::helper::{
     self, Core, HelperCalls, Need, Reaction, VisitCause, VisitOutcome, Visitor,
 };
-use progress::waiting::SLEEP_MAX;
+use progress::waiting::{SLEEP_MAX, WaitingSystem};
+use spans::SpanTrack;
 use sys::cores::{self, Cores};
 
 use crate::library::library;
@@ -121,7 +122,14 @@ impl Visitor for HelperVisits<'_> {
         self.avoid(CALLER.load(Ordering::Relaxed));
         let goes_on = self.rested.take().and_then(RestingHelper::resume);
         let Some(help) = goes_on.or_else(|| enter(self.process)) else { return VisitOutcome::Shut };
+        let begun = spans::begin();
         let found = help.progress(self.core, cause);
+        if let Some(begun) = begun
+            && found != VisitOutcome::NothingUnderway
+        {
+            let thread = SpanTrack::Helper(System.thread_number());
+            spans::end(begun, thread, "progress", None, 0);
+        }
         if matches!(found, VisitOutcome::WaitsForOthers(_) | VisitOutcome::NothingToAnswer) {
             self.rested = help.rest();
         }

@@ -14,6 +14,7 @@ mod dialect;
 mod entry;
 mod entry_point;
 mod environment_info;
+mod exchange;
 mod failure;
 mod generated;
 mod handler_owner;

@@ -43,7 +43,9 @@ pub use order::{ChoiceKind, Order, RecordedResult, RecordedWait};
 pub use partitioned::{Partitioned, Partitions};
 pub use point_to_point::{Destination, MatchedMessage, SendMode};
 pub use process::helping::{AnswerSlot, HelperAccess, Outside, RestingHelper};
-pub use process::{CallFinder, CallPlace, FoundCall, PlaceName, Process, answer_without_queues};
+pub use process::{
+    CallExchange, CallFinder, CallPlace, FoundCall, PlaceName, Process, answer_without_queues,
+};
 pub use recovery::{ActiveAgreement, NewCommunicator};
 pub use request::{EngineTransfer, Request, TransferCompletion, TransferScan};
 pub use runtime::{RegionAccess, RegionError};

@@ -45,7 +45,7 @@ use crate::topology::ProcessLocation;
 use answering::Questions;
 pub use answering::{CallFinder, FoundCall, answer_without_queues};
 use profiling::ProfilePlace;
-pub use profiling::{CallPlace, PlaceName};
+pub use profiling::{CallExchange, CallPlace, PlaceName};
 use returned_errors::ReturnedErrors;
 
 /// One operating system process as MPI sees it. It dereferences to its kernel, which has all that

@@ -117,6 +117,28 @@ pub enum WaitCause {
     Other,
 }
 
+impl WaitCause {
+    /// All of them, by their numbers.
+    pub const ALL: [WaitCause; 5] = [
+        WaitCause::LateSender,
+        WaitCause::LateReceiver,
+        WaitCause::Members,
+        WaitCause::Window,
+        WaitCause::Other,
+    ];
+
+    /// Returns the name for users.
+    pub fn name(self) -> &'static str {
+        match self {
+            WaitCause::LateSender => "late sender",
+            WaitCause::LateReceiver => "late receiver",
+            WaitCause::Members => "wait in collective operation",
+            WaitCause::Window => "wait for window",
+            WaitCause::Other => "wait",
+        }
+    }
+}
+
 /// The data sent to one peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PeerTotals {

@@ -9,7 +9,7 @@ pub use sys::clock::Moment;
 pub use sys::cores;
 /// What this process has used.
 pub mod usage {
-    pub use sys::usage::{busy_threads, processor_time, processor_time_of_threads};
+    pub use sys::usage::{busy_threads, processor_time, processor_time_of_threads, resident_bytes};
 
     /// Returns how many bytes of the memory that Combray shares between processes this process has
     /// touched.

@@ -1,8 +1,11 @@
 //! Passes the reports of the rails to the engine.
 
+use std::time::Instant;
+
 use base::{GateId, RailId};
 use driver::{Copying, DriverError, FetchEnd, Label, PartPlace, ReceiveState, SharedBytes, Sink};
 use engine::{Engine, RequestId};
+use spans::SpanTrack;
 
 use crate::fatal::Fatal;
 use crate::instruments::Instruments;
@@ -14,12 +17,27 @@ pub(crate) struct Deferred {
     early_packets: EarlyPackets,
     lost: Vec<LostRail>,
     restored: Vec<(GateId, RailId)>,
+    /// The copies that have begun and not ended, if a trace is recorded.
+    copies: Vec<BegunCopy>,
     /// Whether any of the lists is not empty.
     pub(crate) has_news: bool,
 }
 
+/// A copy that has begun.
+#[derive(Debug)]
+struct BegunCopy {
+    token: u64,
+    begun: Instant,
+    copying: Copying,
+    gate: GateId,
+    bytes: usize,
+}
+
 /// Packets from peers that are not connected yet.
 type EarlyPackets = Vec<(GateId, Box<[u8]>)>;
+
+/// The largest number of copies whose beginnings are remembered.
+const COPIES_MAX: usize = 1024;
 
 /// A rail to a peer that no longer works.
 pub(crate) type LostRail = (GateId, RailId, DriverError);
@@ -36,11 +54,43 @@ impl Deferred {
         Receiver { engine, deferred: self, fatal, instruments }
     }
 
+    /// Records that a message is going to be copied, for a trace.
+    fn begin_copy(&mut self, gate: GateId, token: u64, bytes: usize, copying: Copying) {
+        if let Some(begun) = spans::begin()
+            && self.copies.len() < COPIES_MAX
+        {
+            self.copies.push(BegunCopy { token, begun, copying, gate, bytes });
+        }
+    }
+
+    /// Records that a message was copied.
+    #[inline]
+    fn end_copy(&mut self, token: u64) {
+        if !self.copies.is_empty() {
+            self.end_copy_of(token);
+        }
+    }
+
+    #[cold]
+    fn end_copy_of(&mut self, token: u64) {
+        let Some(place) = self.copies.iter().position(|copy| copy.token == token) else { return };
+        let BegunCopy { begun, copying, gate, bytes, .. } = self.copies.swap_remove(place);
+        let name = match copying {
+            Copying::Once => "one copy by the kernel",
+            Copying::Piped => "pipe",
+            Copying::PipedPastCaches => "pipe past the caches",
+            Copying::Packets => "packets",
+            Copying::Jointly => "one copy by both processes",
+        };
+        spans::end(begun, SpanTrack::Copies, name, Some(gate.0), bytes as u64);
+    }
+
     /// Drops what has been reported about a peer.
     pub(crate) fn forget(&mut self, gate: GateId) {
         self.early_packets.retain(|(from, _)| *from != gate);
         self.lost.retain(|(of, ..)| *of != gate);
         self.restored.retain(|(of, _)| *of != gate);
+        self.copies.retain(|copy| copy.gate != gate);
     }
 
     /// Removes and returns the packets from peers that are not connected yet.
@@ -118,10 +168,12 @@ impl Sink for Receiver<'_> {
     }
 
     fn written(&mut self, token: u64) {
+        self.deferred.end_copy(token);
         self.engine.handle_written(RequestId::from_u64(token));
     }
 
     fn fetched(&mut self, token: u64, end: FetchEnd) {
+        self.deferred.end_copy(token);
         if let Err(malformed) = self.engine.handle_fetched(RequestId::from_u64(token), end) {
             self.fatal.end(&malformed.to_string());
         }
@@ -141,8 +193,9 @@ impl Sink for Receiver<'_> {
         self.fatal.warn(what);
     }
 
-    fn copying_chosen(&mut self, copying: Copying) {
+    fn copying_chosen(&mut self, gate: GateId, token: u64, bytes: usize, copying: Copying) {
         self.instruments.runtime.count_chosen(copying);
+        self.deferred.begin_copy(gate, token, bytes, copying);
     }
 
     fn copying_changed(&mut self, bytes: u64, copying: Copying) {

@@ -195,6 +195,7 @@ impl Runtime {
     pub fn trace(&mut self, trace: &Trace) {
         self.watches = true;
         self.engine.observe_matches(Rc::new(trace.clone()));
+        spans::record(true);
         self.trace = Some(trace.clone());
     }
 

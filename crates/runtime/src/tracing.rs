@@ -1,22 +1,28 @@
 //! The trace of this process: what it records with times, if the user requested it.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::io;
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
-use base::{ContextId, GateId, variables};
-use engine::{IncomingMessage, MatchObserver, MatchedReceive};
+use base::{ContextId, GateId, RailId, variables};
+use engine::{IncomingMessage, MatchObserver, MatchedReceive, PacketRecords};
 use launch::inherited::memory_file;
 use memory::SharedMemory;
 use progress::System;
 use progress::waiting::WaitingSystem;
+use spans::{Span, SpanTrack};
 use sys::counter;
 use traces::{
-    TraceClock, TraceEvent, TraceMemory, TraceMoment, TraceNote, TraceRing, TracedChunk,
-    TracedMessage,
+    TraceClock, TraceCounter, TraceEvent, TraceMemory, TraceMoment, TraceNote, TraceRing,
+    TraceTrack, TracedChunk, TracedContent, TracedExchange, TracedMessage, TracedPacket,
+    TracedSpan,
 };
 
-use crate::machine::ticks;
+use crate::instruments::Instruments;
+use crate::machine::{TickPace, ticks, usage};
+use crate::runtime::Runtime;
 
 /// The trace that a process records. Clones share it.
 #[derive(Clone, Debug)]
@@ -27,6 +33,48 @@ struct OwnEvents {
     ring: RefCell<TraceRing>,
     /// When the recording began, in [`ticks`] and in nanoseconds of the system's clock.
     begun: TraceMoment,
+    /// The numbers of the names that events refer to.
+    names: RefCell<HashMap<String, u32>>,
+    /// The numbers of the names of rails, by rail.
+    rails: RefCell<Vec<Option<u32>>>,
+    samples: Samples,
+}
+
+/// The counters, as they were recorded last.
+#[derive(Debug)]
+struct Samples {
+    pace: TickPace,
+    values: Cell<[u64; TraceCounter::ALL.len()]>,
+    /// From when on counters are recorded again, and from when on the resident memory is, in
+    /// [`ticks`].
+    due: Cell<u64>,
+    memory_due: Cell<u64>,
+}
+
+/// The largest number of names. Later ones share one.
+const NAMES_MAX: usize = 4096;
+
+/// The interval at which counters are recorded.
+const SAMPLED_EVERY: Duration = Duration::from_millis(1);
+
+/// The interval at which the resident memory is recorded, which takes three system calls.
+const MEMORY_SAMPLED_EVERY: Duration = Duration::from_millis(50);
+
+/// What a rail was given.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum PostedContent {
+    /// A packet of these records.
+    Records(PacketRecords),
+    /// A part of a large message, from this offset on.
+    Part(u64),
+    /// What was lost with a rail.
+    Again,
+}
+
+impl From<Option<PacketRecords>> for PostedContent {
+    fn from(records: Option<PacketRecords>) -> Self {
+        records.map_or(PostedContent::Again, PostedContent::Records)
+    }
 }
 
 impl Trace {
@@ -46,7 +94,23 @@ impl Trace {
         };
         let begun = counter::moment(ticks);
         let ring = RefCell::new(TraceRing::new(memory, begun.0));
-        Ok(Self(Rc::new(OwnEvents { ring, begun })))
+        let (values, due, memory_due) = Default::default();
+        let samples = Samples { pace: TickPace::begin(), values, due, memory_due };
+        let (names, rails) = Default::default();
+        Ok(Self(Rc::new(OwnEvents { ring, begun, names, rails, samples })))
+    }
+
+    /// Returns the number of a name that events refer to.
+    pub fn name(&self, name: &str) -> u32 {
+        let mut names = self.0.names.borrow_mut();
+        let known = names.get(name).copied();
+        let name = if names.len() < NAMES_MAX { name } else { "(other)" };
+        known.or_else(|| names.get(name).copied()).unwrap_or_else(|| {
+            let number = names.len() as u32;
+            names.insert(name.to_owned(), number);
+            self.add_note(&TraceNote::Name(name.to_owned()));
+            number
+        })
     }
 
     /// Returns when the recording began.
@@ -77,16 +141,118 @@ impl Trace {
         ring.note(now, &TraceEvent::CallBegan { thread, place, operation });
     }
 
+    /// Records the data of the collective operation that a thread has entered at `now`, in
+    /// [`ticks`].
+    pub fn note_exchange(&self, now: u64, exchange: TracedExchange) {
+        self.note(now, &TraceEvent::Exchanged(exchange));
+    }
+
+    /// Records what other threads have done, and the counters if it is time, at `now`, in
+    /// [`ticks`].
+    pub fn note_others(&self, now: u64, runtime: &Runtime, instruments: &Instruments) {
+        if spans::are_pending() {
+            self.note_spans();
+        }
+        if now >= self.0.samples.due.get() {
+            self.note_counters(now, runtime, instruments);
+        }
+    }
+
+    #[cold]
+    fn note_spans(&self) {
+        for span in spans::take() {
+            let Span { track, name, peer, bytes, begun, ended } = span;
+            let track = match track {
+                SpanTrack::Copies => TraceTrack::Copies,
+                SpanTrack::Files => TraceTrack::Files,
+                SpanTrack::Helper(number) => TraceTrack::Helper(number),
+                SpanTrack::Processor(number) => TraceTrack::Processor(number),
+            };
+            let ns = |duration: Duration| duration.as_nanos() as u64;
+            let lasted = ns(ended.saturating_duration_since(begun));
+            let name = self.name(&name);
+            // Both clocks are read together.
+            let (now, ago) = (ticks(), ns(Instant::now().saturating_duration_since(ended)));
+            self.note(now, &TraceEvent::Ran(TracedSpan { track, name, peer, bytes, lasted, ago }));
+        }
+    }
+
+    #[cold]
+    fn note_counters(&self, now: u64, runtime: &Runtime, instruments: &Instruments) {
+        let Samples { pace, values, due, memory_due } = &self.0.samples;
+        due.set(now + pace.ticks_in(SAMPLED_EVERY));
+        let engine = &instruments.engine;
+        let mut all = values.get();
+        for counter in TraceCounter::ALL {
+            let value = match counter {
+                TraceCounter::Outbox => engine.outbox.now(),
+                TraceCounter::Unexpected => engine.unexpected.now(),
+                TraceCounter::UnexpectedBytes => engine.unexpected_bytes.now(),
+                TraceCounter::PostedReceives => runtime.posted_receives(),
+                TraceCounter::CreditStalls => engine.credit_stalls.value(),
+                TraceCounter::ResidentBytes if now >= memory_due.get() => {
+                    memory_due.set(now + pace.ticks_in(MEMORY_SAMPLED_EVERY));
+                    usage::resident_bytes()
+                }
+                TraceCounter::ResidentBytes => continue,
+            };
+            let last = &mut all[counter as usize];
+            if *last != value {
+                *last = value;
+                self.note(now, &TraceEvent::Counted { counter, value });
+            }
+        }
+        values.set(all);
+    }
+
+    /// Records a packet that was handed to a rail.
+    pub(crate) fn note_packet(
+        &self,
+        (rail, name): (RailId, &str),
+        GateId(peer): GateId,
+        bytes: u64,
+        content: PostedContent,
+    ) {
+        let index = usize::from(rail.0);
+        let known = self.0.rails.borrow().get(index).copied().flatten();
+        let rail = known.unwrap_or_else(|| {
+            let (number, mut rails) = (self.name(name), self.0.rails.borrow_mut());
+            let length = rails.len().max(index + 1);
+            rails.resize(length, None);
+            rails[index] = Some(number);
+            number
+        });
+        let content = match content {
+            PostedContent::Records(PacketRecords { messages, announcements, pieces, controls }) => {
+                TracedContent::Records { messages, announcements, pieces, controls }
+            }
+            PostedContent::Part(offset) => TracedContent::Part(offset),
+            PostedContent::Again => TracedContent::Again,
+        };
+        self.note(ticks(), &TraceEvent::Posted(TracedPacket { rail, peer, bytes, content }));
+    }
+
     pub(crate) fn note_sent(&self, context: ContextId, (gate, tag): (GateId, i32), bytes: usize) {
         let message = traced(context, (gate, tag), bytes as u64);
         self.0.ring.borrow_mut().note_sent(ticks(), message);
     }
 
-    /// Returns the clock of the events, the events, and how many earlier ones were given up.
+    /// Ends the recording. Returns the clock of the events, the events, and how many were given up.
     pub fn finish(&self) -> (TraceClock, Vec<TracedChunk>, u64) {
+        spans::record(false);
+        self.note_spans();
         let ((first, first_ns), (last, last_ns)) = (self.0.begun, counter::moment(ticks));
         let (chunks, dropped) = self.0.ring.borrow().memory().kept();
-        (TraceClock { first, first_ns, last, last_ns }, chunks, dropped)
+        (TraceClock { first, first_ns, last, last_ns }, chunks, dropped + spans::dropped())
+    }
+
+    /// Returns the names that events refer to, in the order of their numbers.
+    pub fn names(&self) -> Vec<String> {
+        let names = self.0.names.borrow();
+        let mut all: Vec<(u32, &String)> =
+            names.iter().map(|(name, number)| (*number, name)).collect();
+        all.sort_unstable();
+        all.into_iter().map(|(_, name)| name.clone()).collect()
     }
 }
 

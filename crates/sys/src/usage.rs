@@ -59,6 +59,19 @@ fn threads() -> Vec<(String, Duration)> {
     threads.flatten().filter_map(of_thread).collect()
 }
 
+/// Returns how many bytes of memory of this process are resident; 0 if the system does not report
+/// it.
+pub fn resident_bytes() -> u64 {
+    let pages = fs::read_to_string("/proc/self/statm").ok().and_then(|text| resident_pages(&text));
+    // SAFETY: takes a number; the system has pages.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    pages.unwrap_or(0).saturating_mul(page.max(0) as u64)
+}
+
+fn resident_pages(text: &str) -> Option<u64> {
+    text.split_whitespace().nth(1)?.parse().ok()
+}
+
 /// Returns how many bytes of memory files with this word in their names are mapped and used in this
 /// process.
 pub fn shared_memory_bytes(word: &str) -> u64 {

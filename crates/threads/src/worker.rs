@@ -2,16 +2,19 @@
 //!
 //! Why: docs/internals/decisions/0050-threads-of-the-library-are-cooperative.md
 
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use bubbles::VertexId;
+use spans::{Span, SpanTrack};
 
 use crate::deque::SeedDeque;
 use crate::home::ANYWHERE;
+use crate::label::Label;
 use crate::queue::ReadyQueue;
 use crate::seed_cell::{SeedHeader, TakenSeed};
 use crate::shared::{Shared, Slot};
@@ -41,7 +44,21 @@ pub(crate) struct WorkerLocal {
     above: Vec<(VertexId, Arc<ReadyQueue<Ready>>)>,
     /// The queue of threads without a bubble; `None`: the worker's own queue.
     loose: Option<Arc<ReadyQueue<Ready>>>,
+    /// The last run of a thread that was recorded for a trace, and is not in it yet.
+    traced: Cell<Option<TracedRun>>,
 }
+
+/// An uninterrupted run of the thread at `address`.
+#[derive(Clone, Copy)]
+struct TracedRun {
+    address: usize,
+    label: Label,
+    begin: Instant,
+    end: Instant,
+}
+
+/// Shorter gaps between two runs of a thread do not divide them in a trace.
+const GAP_MAX: Duration = Duration::from_micros(1);
 
 thread_local! {
     static LOCAL: Cell<*const WorkerLocal> = const { Cell::new(std::ptr::null()) };
@@ -128,6 +145,7 @@ pub(crate) fn run(shared: &Arc<Shared>, slot: usize, number: u32) {
         leaf: leaf.0,
         above: above.map(|vertex| (vertex, shared.queue_of(vertex))).collect(),
         loose: shared.loose_queue(slot),
+        traced: Cell::default(),
     };
     // A kernel thread that starts late may find that a later one has arrived.
     local.own.arrived.fetch_max(number, Ordering::Relaxed);
@@ -402,7 +420,33 @@ impl WorkerLocal {
                 && !shared.has_seeds()
                 && (limit.is_some() || !shared.is_any_thread_ready())
         };
+        self.flush_trace();
         shared.sleepers.sleep(may_sleep, || sys::futex::wait(&shared.bell, bell, limit));
+    }
+
+    /// Records a run of a thread that ends now, for the trace of the process.
+    #[cold]
+    fn trace(&self, thread: &Thread, begin: Instant) {
+        let (address, label, end) = (ptr::from_ref(thread).addr(), thread.label, Instant::now());
+        let begin = match self.traced.get() {
+            // The thread yielded, but no other thread was ready.
+            Some(last) if last.address == address && begin < last.end + GAP_MAX => last.begin,
+            _ => {
+                self.flush_trace();
+                begin
+            }
+        };
+        self.traced.set(Some(TracedRun { address, label, begin, end }));
+    }
+
+    /// Adds the last recorded run to the trace of the process.
+    fn flush_trace(&self) {
+        let Some(TracedRun { label, begin, end, .. }) = self.traced.take() else { return };
+        let name = Some(label.text()).filter(|name| !name.is_empty());
+        let name = name.map_or(Cow::Borrowed("(no name)"), Cow::Owned);
+        let processor = self.shared.machine.system_number(self.slot as u32);
+        let track = SpanTrack::Processor(processor.into());
+        spans::add(Span { track, name, peer: None, bytes: 0, begun: begin, ended: end });
     }
 
     /// Runs a thread until it pauses. Returns the thread if it is still ready.
@@ -417,19 +461,26 @@ impl WorkerLocal {
             let near = &mut *self.stacks.borrow_mut();
             near.pop().unwrap_or_else(|| self.shared.stacks.fill(near))
         };
-        let begin = self.shared.timeline.as_ref().map(|_| Instant::now());
+        let is_traced = spans::is_recorded();
+        let begin = (is_traced || self.shared.timeline.is_some()).then(Instant::now);
         // SAFETY: the thread was taken out of a queue, where each thread stands once at most; this
         // is the loop of a worker, on the stack of a kernel thread.
         let paused = unsafe { thread.resume(stack) };
         self.current.set(std::ptr::null());
-        if let (Some(timeline), Some(begin)) = (&self.shared.timeline, begin) {
-            timeline.note(self.slot, &thread, begin);
+        if let Some(begin) = begin {
+            if let Some(timeline) = &self.shared.timeline {
+                timeline.note(self.slot, &thread, begin);
+            }
+            if is_traced {
+                self.trace(&thread, begin);
+            }
         }
         match paused {
             Ok(Pause::Yield) => Some(thread),
             Ok(Pause::Park) => (!thread.token.park()).then_some(thread),
             Err(stack) => {
                 self.own.ended.fetch_add(1, Ordering::Relaxed);
+                self.flush_trace();
                 self.shared.stacks.give_back(stack, &mut self.stacks.borrow_mut());
                 None
             }

@@ -3,7 +3,9 @@
 
 use std::collections::HashMap;
 
-use crate::{ClockOffset, RankTrace, RecordedTrace, TraceEvent, TracedMessage, TracedPlace};
+use crate::{
+    ClockOffset, RankTrace, RecordedTrace, TraceEvent, TracedMessage, TracedPlace, TracedSpan,
+};
 
 /// The trace of one rank, with times in nanoseconds of the clock of process 0's host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -14,8 +16,8 @@ pub struct AlignedTrace {
     pub host: String,
     /// The places of calls that its events refer to.
     pub places: Vec<TracedPlace>,
-    /// The names of the program's phases.
-    pub phases: Vec<String>,
+    /// The names of the program's phases, of rails and of other work.
+    pub names: Vec<String>,
     /// The number of the oldest events that were given up.
     pub dropped: u64,
     /// The largest possible error of the times in relation to process 0, in nanoseconds.
@@ -67,6 +69,11 @@ pub fn keep_last(traces: &mut [AlignedTrace], ns: u64) {
         let earlier: Vec<_> = trace.events.drain(..count).map(|(_, event)| event).collect();
         let open = open_at_end(&earlier);
         trace.events.splice(..0, open.into_iter().map(|event| (since, event)));
+        for (time, event) in &mut trace.events {
+            if let TraceEvent::Ran(span) = event {
+                span.lasted = span.lasted.min(time.saturating_sub(since));
+            }
+        }
     }
 }
 
@@ -122,10 +129,18 @@ fn in_own_clock(trace: RankTrace, offsets: Offsets) -> AlignedTrace {
         let ahead = i128::from(begun) + drift * passed / lasted;
         ns.saturating_add_signed((-ahead).clamp(i64::MIN.into(), i64::MAX.into()) as i64)
     };
-    let events = trace.events().into_iter().map(|(time, event)| (align(time), event)).collect();
+    let at_its_end = |(time, event)| match event {
+        TraceEvent::Ran(span) => {
+            let ended = align(time).saturating_sub(span.ago);
+            (ended, TraceEvent::Ran(TracedSpan { ago: 0, ..span }))
+        }
+        _ => (align(time), event),
+    };
+    let mut events: Vec<_> = trace.events().into_iter().map(at_its_end).collect();
+    events.sort_by_key(|(time, _)| *time);
     let clock_error_ns = offsets.map(|offset| offset.error_ns).into_iter().max().unwrap_or(0);
-    let RankTrace { rank, host, places, phases, dropped, .. } = trace;
-    AlignedTrace { rank, host, places, phases, dropped, clock_error_ns, events }
+    let RankTrace { rank, host, places, names, dropped, .. } = trace;
+    AlignedTrace { rank, host, places, names, dropped, clock_error_ns, events }
 }
 
 /// The shortest time from the sending of a message to its match, by the numbers of the sender's and

@@ -1,6 +1,7 @@
 //! The events of a trace, and their encoding: a kind, the time since the event before, and the
 //! fields as numbers of variable length, about ten bytes in all.
 
+use profiles::WaitCause;
 use wire::{push_number, take_number};
 
 /// Something that happened on a rank.
@@ -25,7 +26,7 @@ pub enum TraceEvent {
         /// The number of the thread.
         thread: u64,
         /// The cause.
-        reason: WaitReason,
+        cause: WaitCause,
         /// The rank in the job that was awaited, if it is one and known.
         peer: Option<u32>,
         /// The duration in nanoseconds.
@@ -37,7 +38,7 @@ pub enum TraceEvent {
         /// The number of the thread.
         thread: u64,
         /// The cause.
-        reason: WaitReason,
+        cause: WaitCause,
         /// The rank in the job that is awaited, if it is one and known.
         peer: Option<u32>,
         /// How long it has lasted, in nanoseconds.
@@ -49,11 +50,192 @@ pub enum TraceEvent {
     Matched(TracedMessage),
     /// The program has entered a phase.
     PhaseBegan {
-        /// The name, an index of [`RankTrace::phases`](crate::RankTrace::phases).
+        /// The name, an index of [`RankTrace::names`](crate::RankTrace::names).
         name: u32,
     },
     /// The program has left its phase.
     PhaseEnded,
+    /// The data that the present call of a thread contributes to a collective operation, and gets.
+    Exchanged(TracedExchange),
+    /// Some work beside the calls of the program has ended.
+    Ran(TracedSpan),
+    /// A packet from the outbox, or a part of a large message, was handed to a rail.
+    Posted(TracedPacket),
+    /// The present value of a counter.
+    Counted {
+        /// The counter.
+        counter: TraceCounter,
+        /// The value.
+        value: u64,
+    },
+}
+
+/// The data of one member of a collective operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TracedExchange {
+    /// The number of the thread.
+    pub thread: u64,
+    /// The root by its rank in the job, if the operation has one.
+    pub root: Option<u32>,
+    /// How many bytes the member contributes.
+    pub sent: u64,
+    /// How many bytes of the result it gets.
+    pub received: u64,
+}
+
+/// Some work that began and ended beside the calls of the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TracedSpan {
+    /// Where it is shown.
+    pub track: TraceTrack,
+    /// What it was, an index of [`RankTrace::names`](crate::RankTrace::names).
+    pub name: u32,
+    /// The rank in the job that it was done for, if it is one and known.
+    pub peer: Option<u32>,
+    /// The number of bytes that it moved; 0 if it moves none.
+    pub bytes: u64,
+    /// The duration in nanoseconds.
+    pub lasted: u64,
+    /// How long ago it ended when it was recorded, in nanoseconds.
+    pub ago: u64,
+}
+
+/// A track of a process beside those of the threads that call MPI.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TraceTrack {
+    /// The copies of long messages out of the memory of other processes.
+    Copies,
+    /// The system calls for files.
+    Files,
+    /// A thread of this number that makes progress while the program computes.
+    Helper(u64),
+    /// A processor on which threads of `combray_threads.h` run, by its number.
+    Processor(u64),
+}
+
+/// A packet, or a part of a large message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TracedPacket {
+    /// The rail, an index of [`RankTrace::names`](crate::RankTrace::names).
+    pub rail: u32,
+    /// The rank in the job of the receiver.
+    pub peer: u32,
+    /// The length in bytes.
+    pub bytes: u64,
+    /// What it contains.
+    pub content: TracedContent,
+}
+
+/// What the engine put into a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TracedContent {
+    /// Records.
+    Records {
+        /// The number of whole messages.
+        messages: u32,
+        /// The number of announcements of large messages.
+        announcements: u32,
+        /// The number of pieces of large messages.
+        pieces: u32,
+        /// The number of records for the engine of the receiver.
+        controls: u32,
+    },
+    /// A part of a large message, from this offset on.
+    Part(u64),
+    /// What was lost with a rail.
+    Again,
+}
+
+/// A value that changes while a process runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TraceCounter {
+    /// Messages and records that wait for a rail.
+    Outbox,
+    /// Messages that have arrived, and whose receive is not posted.
+    Unexpected,
+    /// The bytes of these messages.
+    UnexpectedBytes,
+    /// Posted receives without a message.
+    PostedReceives,
+    /// Messages that were announced because the receiver had given no credit.
+    CreditStalls,
+    /// The memory of the process that is resident, in bytes.
+    ResidentBytes,
+}
+
+impl TraceCounter {
+    /// All of them.
+    pub const ALL: [TraceCounter; 6] = [
+        TraceCounter::Outbox,
+        TraceCounter::Unexpected,
+        TraceCounter::UnexpectedBytes,
+        TraceCounter::PostedReceives,
+        TraceCounter::CreditStalls,
+        TraceCounter::ResidentBytes,
+    ];
+
+    /// The name for users.
+    pub fn name(self) -> &'static str {
+        match self {
+            TraceCounter::Outbox => "waiting in outboxes",
+            TraceCounter::Unexpected => "unexpected messages",
+            TraceCounter::UnexpectedBytes => "bytes of unexpected messages",
+            TraceCounter::PostedReceives => "posted receives",
+            TraceCounter::CreditStalls => "messages without credit",
+            TraceCounter::ResidentBytes => "resident bytes",
+        }
+    }
+}
+
+impl TraceTrack {
+    /// Returns the name for users.
+    pub fn name(self) -> String {
+        match self {
+            TraceTrack::Copies => "copies".to_owned(),
+            TraceTrack::Files => "file calls".to_owned(),
+            TraceTrack::Helper(_) => "helper".to_owned(),
+            TraceTrack::Processor(number) => format!("processor {number}"),
+        }
+    }
+
+    /// Returns the kind of work for tables.
+    pub fn kind(self) -> &'static str {
+        match self {
+            TraceTrack::Copies => "copy",
+            TraceTrack::Files => "file call",
+            TraceTrack::Helper(_) => "helper",
+            TraceTrack::Processor(_) => "user-level thread",
+        }
+    }
+
+    /// Returns the track with this name. The helper's thread has a number of its own, `helper`.
+    pub(crate) fn named(name: &str, helper: u64) -> Option<Self> {
+        Some(match name {
+            "copies" => TraceTrack::Copies,
+            "file calls" => TraceTrack::Files,
+            "helper" => TraceTrack::Helper(helper),
+            _ => TraceTrack::Processor(name.strip_prefix("processor ")?.parse().ok()?),
+        })
+    }
+
+    fn numbers(self) -> [u64; 2] {
+        match self {
+            TraceTrack::Copies => [0, 0],
+            TraceTrack::Files => [1, 0],
+            TraceTrack::Helper(number) => [2, number],
+            TraceTrack::Processor(number) => [3, number],
+        }
+    }
+
+    fn numbered(kind: u64, number: u64) -> Option<Self> {
+        Some(match kind {
+            0 => TraceTrack::Copies,
+            1 => TraceTrack::Files,
+            2 => TraceTrack::Helper(number),
+            3 => TraceTrack::Processor(number),
+            _ => return None,
+        })
+    }
 }
 
 /// A message, as its sender or its receiver knows it.
@@ -82,54 +264,17 @@ pub struct TracedOperation {
     pub number: u32,
 }
 
-/// The event for which a call waits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WaitReason {
-    /// A message that was not sent yet.
-    LateSender,
-    /// The receive of a sent message.
-    LateReceiver,
-    /// Other members, in a collective operation.
-    Members,
-    /// The owner of a window, in one-sided communication.
-    Window,
-    /// Any other event.
-    Other,
+/// Returns the name of a wait for `peer` in pictures.
+pub(crate) fn name_of_wait(cause: WaitCause, peer: Option<u32>) -> String {
+    match peer {
+        Some(peer) => format!("{} {peer}", cause.name()),
+        None => cause.name().to_owned(),
+    }
 }
 
-impl WaitReason {
-    /// All of them.
-    const ALL: [WaitReason; 5] = [
-        WaitReason::LateSender,
-        WaitReason::LateReceiver,
-        WaitReason::Members,
-        WaitReason::Window,
-        WaitReason::Other,
-    ];
-
-    /// The name for users.
-    pub fn name(self) -> &'static str {
-        match self {
-            WaitReason::LateSender => "late sender",
-            WaitReason::LateReceiver => "late receiver",
-            WaitReason::Members => "wait in collective operation",
-            WaitReason::Window => "wait for window",
-            WaitReason::Other => "wait",
-        }
-    }
-
-    /// Returns the name of a wait for `peer` in pictures.
-    pub(crate) fn name_with(self, peer: Option<u32>) -> String {
-        match peer {
-            Some(peer) => format!("{} {peer}", self.name()),
-            None => self.name().to_owned(),
-        }
-    }
-
-    /// Returns the reason with a name that [`name_with`](Self::name_with) has made.
-    pub(crate) fn named(name: &str, peer: Option<u32>) -> Option<Self> {
-        Self::ALL.into_iter().find(|reason| reason.name_with(peer) == name)
-    }
+/// Returns the cause of a wait with a name that [`name_of_wait`] has made.
+pub(crate) fn cause_named(name: &str, peer: Option<u32>) -> Option<WaitCause> {
+    WaitCause::ALL.into_iter().find(|cause| name_of_wait(*cause, peer) == name)
 }
 
 impl TraceEvent {
@@ -149,18 +294,35 @@ impl TraceEvent {
                 numbers(5, &[thread, place.into(), communicator, number.into()]);
             }
             TraceEvent::CallEnded { thread } => numbers(1, &[thread]),
-            TraceEvent::Waited { thread, reason, peer, lasted } => {
-                let peer = peer.map_or(0, |peer| u64::from(peer) + 1);
-                numbers(2, &[thread, reason as u64, peer, lasted]);
+            TraceEvent::Waited { thread, cause, peer, lasted } => {
+                numbers(2, &[thread, cause as u64, number_of(peer), lasted]);
             }
-            TraceEvent::Waiting { thread, reason, peer, lasted } => {
-                let peer = peer.map_or(0, |peer| u64::from(peer) + 1);
-                numbers(8, &[thread, reason as u64, peer, lasted]);
+            TraceEvent::Waiting { thread, cause, peer, lasted } => {
+                numbers(8, &[thread, cause as u64, number_of(peer), lasted]);
             }
             TraceEvent::Sent(message) => numbers(3, &message.numbers()),
             TraceEvent::Matched(message) => numbers(4, &message.numbers()),
             TraceEvent::PhaseBegan { name } => numbers(6, &[name.into()]),
             TraceEvent::PhaseEnded => numbers(7, &[]),
+            TraceEvent::Exchanged(TracedExchange { thread, root, sent, received }) => {
+                numbers(9, &[thread, number_of(root), sent, received]);
+            }
+            TraceEvent::Ran(TracedSpan { track, name, peer, bytes, lasted, ago }) => {
+                let [kind, number] = track.numbers();
+                numbers(10, &[kind, number, name.into(), number_of(peer), bytes, lasted, ago]);
+            }
+            TraceEvent::Posted(TracedPacket { rail, peer, bytes, content }) => {
+                let (rail, peer) = (rail.into(), peer.into());
+                match content {
+                    TracedContent::Records { messages, announcements, pieces, controls } => {
+                        let all = [messages, announcements, pieces, controls].map(u64::from);
+                        numbers(11, &[rail, peer, bytes, all[0], all[1], all[2], all[3]]);
+                    }
+                    TracedContent::Part(offset) => numbers(12, &[rail, peer, bytes, offset]),
+                    TracedContent::Again => numbers(13, &[rail, peer, bytes]),
+                }
+            }
+            TraceEvent::Counted { counter, value } => numbers(14, &[counter as u64, value]),
         }
     }
 
@@ -184,25 +346,70 @@ impl TraceEvent {
             1 => TraceEvent::CallEnded { thread: take_number(bytes)? },
             2 | 8 => {
                 let thread = take_number(bytes)?;
-                let reason = *WaitReason::ALL.get(usize::try_from(take_number(bytes)?).ok()?)?;
-                let peer = match take_number(bytes)? {
-                    0 => None,
-                    peer => Some((peer - 1).try_into().ok()?),
-                };
+                let cause = *WaitCause::ALL.get(usize::try_from(take_number(bytes)?).ok()?)?;
+                let peer = rank_of(take_number(bytes)?)?;
                 let lasted = take_number(bytes)?;
                 match kind {
-                    2 => TraceEvent::Waited { thread, reason, peer, lasted },
-                    _ => TraceEvent::Waiting { thread, reason, peer, lasted },
+                    2 => TraceEvent::Waited { thread, cause, peer, lasted },
+                    _ => TraceEvent::Waiting { thread, cause, peer, lasted },
                 }
             }
             3 => TraceEvent::Sent(TracedMessage::read(bytes)?),
             4 => TraceEvent::Matched(TracedMessage::read(bytes)?),
             6 => TraceEvent::PhaseBegan { name: take_number(bytes)?.try_into().ok()? },
             7 => TraceEvent::PhaseEnded,
+            9 => {
+                let (thread, root) = (take_number(bytes)?, rank_of(take_number(bytes)?)?);
+                let (sent, received) = (take_number(bytes)?, take_number(bytes)?);
+                TraceEvent::Exchanged(TracedExchange { thread, root, sent, received })
+            }
+            10 => {
+                let track = TraceTrack::numbered(take_number(bytes)?, take_number(bytes)?)?;
+                let (name, peer) = (short(bytes)?, rank_of(take_number(bytes)?)?);
+                let mut next = || take_number(bytes);
+                let (bytes, lasted, ago) = (next()?, next()?, next()?);
+                TraceEvent::Ran(TracedSpan { track, name, peer, bytes, lasted, ago })
+            }
+            11..=13 => {
+                let (rail, peer, length) = (short(bytes)?, short(bytes)?, take_number(bytes)?);
+                let content = match kind {
+                    11 => TracedContent::Records {
+                        messages: short(bytes)?,
+                        announcements: short(bytes)?,
+                        pieces: short(bytes)?,
+                        controls: short(bytes)?,
+                    },
+                    12 => TracedContent::Part(take_number(bytes)?),
+                    _ => TracedContent::Again,
+                };
+                TraceEvent::Posted(TracedPacket { rail, peer, bytes: length, content })
+            }
+            14 => {
+                let counter = usize::try_from(take_number(bytes)?).ok()?;
+                let counter = *TraceCounter::ALL.get(counter)?;
+                TraceEvent::Counted { counter, value: take_number(bytes)? }
+            }
             _ => return None,
         };
         Some((passed, event))
     }
+}
+
+/// Returns the number that stands for a rank, or for none.
+fn number_of(rank: Option<u32>) -> u64 {
+    rank.map_or(0, |rank| u64::from(rank) + 1)
+}
+
+/// Returns the rank that a number stands for; `None` if it stands for neither a rank nor none.
+fn rank_of(number: u64) -> Option<Option<u32>> {
+    match number {
+        0 => Some(None),
+        rank => Some(Some((rank - 1).try_into().ok()?)),
+    }
+}
+
+fn short(bytes: &mut &[u8]) -> Option<u32> {
+    take_number(bytes)?.try_into().ok()
 }
 
 impl TracedMessage {
@@ -240,9 +447,42 @@ mod tests {
             bytes: any_number(random),
             number: any_number(random) as u32,
         };
-        let reason = WaitReason::ALL[random.usize(0..5)];
+        let cause = WaitCause::ALL[random.usize(0..5)];
         let waited_for = random.bool().then(|| any_number(random) as u32);
-        match random.u32(0..8) {
+        match random.u32(0..14) {
+            8 => TraceEvent::Exchanged(TracedExchange {
+                thread,
+                root: waited_for,
+                sent: any_number(random),
+                received: any_number(random),
+            }),
+            9 => TraceEvent::Ran(TracedSpan {
+                track: TraceTrack::numbered(random.u64(2..4), any_number(random)).unwrap(),
+                name: any_number(random) as u32,
+                peer: waited_for,
+                bytes: any_number(random),
+                lasted: any_number(random),
+                ago: any_number(random),
+            }),
+            10..=12 => {
+                let content = match random.u32(0..3) {
+                    0 => TracedContent::Part(any_number(random)),
+                    1 => TracedContent::Again,
+                    _ => TracedContent::Records {
+                        messages: any_number(random) as u32,
+                        announcements: any_number(random) as u32,
+                        pieces: any_number(random) as u32,
+                        controls: any_number(random) as u32,
+                    },
+                };
+                let (rail, peer) = (any_number(random) as u32, any_number(random) as u32);
+                let bytes = any_number(random);
+                TraceEvent::Posted(TracedPacket { rail, peer, bytes, content })
+            }
+            13 => TraceEvent::Counted {
+                counter: TraceCounter::ALL[random.usize(0..TraceCounter::ALL.len())],
+                value: any_number(random),
+            },
             0 => {
                 let communicator = any_number(random);
                 let number = any_number(random) as u32;
@@ -251,11 +491,9 @@ mod tests {
                 TraceEvent::CallBegan { thread, place: any_number(random) as u32, operation }
             }
             1 => TraceEvent::CallEnded { thread },
-            2 => {
-                TraceEvent::Waited { thread, reason, peer: waited_for, lasted: any_number(random) }
-            }
+            2 => TraceEvent::Waited { thread, cause, peer: waited_for, lasted: any_number(random) },
             6 => {
-                TraceEvent::Waiting { thread, reason, peer: waited_for, lasted: any_number(random) }
+                TraceEvent::Waiting { thread, cause, peer: waited_for, lasted: any_number(random) }
             }
             3 => TraceEvent::Sent(message),
             4 => TraceEvent::PhaseBegan { name: any_number(random) as u32 },
@@ -277,6 +515,18 @@ mod tests {
             for end in 0..bytes.len() {
                 assert_eq!(TraceEvent::read(&mut &bytes[..end]), None);
             }
+        }
+    }
+
+    #[test]
+    fn tracks_are_found_by_their_names() {
+        let all = (0..4).map(|kind| TraceTrack::numbered(kind, 7).unwrap());
+        for track in all {
+            assert_eq!(TraceTrack::named(&track.name(), 7), Some(track));
+        }
+        assert_eq!(TraceTrack::named("main", 7), None);
+        for (index, counter) in TraceCounter::ALL.into_iter().enumerate() {
+            assert_eq!(counter as usize, index);
         }
     }
 

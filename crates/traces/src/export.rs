@@ -2,11 +2,10 @@
 
 mod events;
 mod html;
-mod skeleton;
 
 use crate::Findings;
 use crate::alignment::AlignedTrace;
-use skeleton::{Action, Skeleton};
+use crate::skeleton::{self, Action, Skeleton, Work};
 
 /// A file of an export: its name, relative to the folder of the export, and its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +30,7 @@ pub fn html(findings: &Findings) -> String {
 /// Returns the messages and computations of the job as a schedule in the language GOAL of
 /// LogGOPSim: times in nanoseconds, lengths in bytes.
 pub fn goal(traces: &[AlignedTrace]) -> String {
-    let Skeleton { ranks } = Skeleton::of(traces);
+    let Skeleton { ranks } = Skeleton::of(traces, Work::All);
     let mut text = format!("num_ranks {}\n", ranks.len());
     for (rank, actions) in ranks.iter().enumerate() {
         text += &format!("\nrank {rank} {{\n");
@@ -66,7 +65,7 @@ pub fn latency_ns(traces: &[AlignedTrace]) -> Option<u64> {
 pub fn tit(traces: &[AlignedTrace]) -> Vec<ExportedFile> {
     /// The number by which SimGrid's replay names bytes.
     const BYTES: u32 = 6;
-    let Skeleton { ranks } = Skeleton::of(traces);
+    let Skeleton { ranks } = Skeleton::of(traces, Work::All);
     let name = |rank: usize| format!("rank{rank}.txt");
     let list = (0..ranks.len()).map(|rank| name(rank) + "\n").collect();
     let mut files = vec![ExportedFile { name: "ranks.txt".to_owned(), text: list }];
@@ -93,7 +92,7 @@ pub fn tit(traces: &[AlignedTrace]) -> Vec<ExportedFile> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{TraceEvent, TracedMessage, TracedOperation, TracedPlace, WaitReason};
+    use crate::{TraceEvent, TracedMessage, TracedOperation, TracedPlace, WaitCause};
 
     fn rank(rank: u32, events: Vec<(u64, TraceEvent)>) -> AlignedTrace {
         let place = |function: &str| TracedPlace {
@@ -104,7 +103,7 @@ mod tests {
             rank,
             host: "a \"host\"".to_owned(),
             places: vec![place("MPI_Send"), place("MPI_Recv"), place("MPI_Barrier")],
-            phases: vec!["one".to_owned()],
+            names: vec!["one".to_owned()],
             dropped: 0,
             clock_error_ns: 0,
             events,
@@ -120,8 +119,8 @@ mod tests {
         let barrier = TraceEvent::CallBegan { thread: 1, place: 2, operation };
         let ended = TraceEvent::CallEnded { thread: 1 };
         let lost = TracedMessage { number: 1, ..message(1) };
-        let (reason, peer) = (WaitReason::LateSender, Some(0));
-        let waited = TraceEvent::Waited { thread: 1, reason, peer, lasted: 60 };
+        let (cause, peer) = (WaitCause::LateSender, Some(0));
+        let waited = TraceEvent::Waited { thread: 1, cause, peer, lasted: 60 };
         [
             rank(
                 0,
@@ -152,10 +151,10 @@ mod tests {
     #[test]
     fn a_schedule_has_what_ranks_do_but_not_their_waits() {
         let text = goal(&job());
-        let expected = "num_ranks 2\n\nrank 0 {\nl0: calc 100\nl1: send 8b to 1 tag 0\nl2: calc 50\n\
+        let expected = "num_ranks 2\n\nrank 0 {\nl0: calc 100\nl1: send 8b to 1 tag 0\nl2: calc 39\n\
                         l3: recv 0b from 1 tag 1\n\
                         l1 requires l0\nl2 requires l1\nl3 requires l2\n}\n\n\
-                        rank 1 {\nl0: calc 41\nl1: recv 8b from 0 tag 0\n\
+                        rank 1 {\nl0: calc 40\nl1: recv 8b from 0 tag 0\n\
                         l2: calc 29\nl3: send 0b to 0 tag 1\nl4: calc 20\n\
                         l1 requires l0\nl2 requires l1\nl3 requires l2\nl4 requires l3\n}\n";
         assert_eq!(text, expected);
@@ -167,7 +166,7 @@ mod tests {
         assert_eq!(files[0].text, "rank0.txt\nrank1.txt\n");
         assert_eq!(
             files[2].text,
-            "1 init\n1 compute 41\n1 recv 0 0 8 6\n1 compute 29\n1 isend 0 1 0 6\n\
+            "1 init\n1 compute 40\n1 recv 0 0 8 6\n1 compute 29\n1 isend 0 1 0 6\n\
              1 compute 20\n1 waitall\n1 finalize\n"
         );
     }

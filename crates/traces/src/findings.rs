@@ -5,6 +5,8 @@
 //! methodology (<https://pop-coe.eu/node/69>).
 
 mod critical_path;
+mod efficiency;
+mod library;
 mod operations;
 mod page;
 mod phases;
@@ -15,10 +17,13 @@ use std::collections::HashMap;
 use serde::Serialize;
 
 use crate::alignment::AlignedTrace;
-use crate::{TraceEvent, TracedPlace, WaitReason};
+use crate::{TraceEvent, TracedPlace, WaitCause};
 
 pub use critical_path::PathShare;
+pub use efficiency::Efficiency;
+pub use library::{CallFinding, CounterFinding, RailFinding, WorkFinding};
 use operations::Operations;
+pub(crate) use page::bytes;
 pub use phases::PhaseFinding;
 
 /// What the trace of a job shows.
@@ -42,20 +47,17 @@ pub struct Findings {
     pub critical_path: Vec<PathShare>,
     /// The phases that the program has named, in the order in which they began.
     pub phases: Vec<PhaseFinding>,
+    /// The functions that were called, those with the longest time first.
+    pub calls: Vec<CallFinding>,
+    /// What the rails carried.
+    pub rails: Vec<RailFinding>,
+    /// The work beside the calls: copies, file calls, the helper, other threads.
+    pub work: Vec<WorkFinding>,
+    /// The highest values of the counters.
+    pub counters: Vec<CounterFinding>,
     /// The timeline, an SVG.
     #[serde(skip)]
     pub picture: String,
-}
-
-/// How efficiently the ranks were used: factors between 0 and 1.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Efficiency {
-    /// The share of the time in which ranks computed: load balance times communication.
-    pub parallel: f64,
-    /// The mean of the ranks' computing time, divided by the longest.
-    pub load_balance: f64,
-    /// The longest computing time of a rank, divided by the whole time.
-    pub communication: f64,
 }
 
 /// The waits of one kind at one place, of one rank for one other rank.
@@ -119,13 +121,13 @@ impl WaitKind {
     }
 
     /// Returns the kind of a wait in a function.
-    fn of(reason: WaitReason, function: &str) -> Self {
-        match reason {
-            WaitReason::LateSender => WaitKind::LateSender,
-            WaitReason::LateReceiver => WaitKind::LateReceiver,
-            WaitReason::Window => WaitKind::WaitForWindow,
-            WaitReason::Other => WaitKind::Other,
-            WaitReason::Members => Self::of_operation(function),
+    fn of(cause: WaitCause, function: &str) -> Self {
+        match cause {
+            WaitCause::LateSender => WaitKind::LateSender,
+            WaitCause::LateReceiver => WaitKind::LateReceiver,
+            WaitCause::Window => WaitKind::WaitForWindow,
+            WaitCause::Other => WaitKind::Other,
+            WaitCause::Members => Self::of_operation(function),
         }
     }
 
@@ -186,10 +188,14 @@ impl Findings {
             events: traces.iter().map(|trace| trace.events.len()).sum(),
             dropped: traces.iter().map(|trace| trace.dropped).sum(),
             seconds: seconds(ended - begun),
-            efficiency: efficiency(&summaries, ended - begun),
+            efficiency: Efficiency::of(traces, &summaries, ended - begun),
             waits: waits(traces, &summaries),
             critical_path: critical_path::shares(traces, &path),
             phases: phases::of(traces, &summaries, ended),
+            calls: library::calls(traces),
+            rails: library::rails(traces),
+            work: library::work(traces),
+            counters: library::counters(traces),
             picture: picture::svg(traces, &summaries, &path, (begun, ended)),
         }
     }
@@ -233,11 +239,11 @@ fn summary(
                     outside_since = *time;
                 }
             }
-            TraceEvent::Waited { thread, reason, peer, lasted } => {
+            TraceEvent::Waited { thread, cause, peer, lasted } => {
                 let call = open.get(&thread).and_then(|calls| calls.last());
                 let Some(&(entered, place)) = call else { continue };
                 let function = trace.places.get(place as usize).map_or("", |one| &one.function);
-                let kind = WaitKind::of(reason, function);
+                let kind = WaitKind::of(cause, function);
                 let wait = Wait {
                     kind,
                     place,
@@ -251,7 +257,11 @@ fn summary(
             | TraceEvent::Sent(_)
             | TraceEvent::Matched(_)
             | TraceEvent::PhaseBegan { .. }
-            | TraceEvent::PhaseEnded => {}
+            | TraceEvent::PhaseEnded
+            | TraceEvent::Exchanged(_)
+            | TraceEvent::Ran(_)
+            | TraceEvent::Posted(_)
+            | TraceEvent::Counted { .. } => {}
         }
     }
     let is_inside = main.and_then(|main| open.get(&main)).is_some_and(|calls| !calls.is_empty());
@@ -259,18 +269,6 @@ fn summary(
         all.computing += ended.saturating_sub(outside_since);
     }
     all
-}
-
-fn efficiency(summaries: &[RankSummary], lasted: u64) -> Efficiency {
-    let computing = summaries.iter().map(|summary| summary.computing);
-    let mean = computing.clone().sum::<u64>() as f64 / summaries.len().max(1) as f64;
-    let longest = computing.max().unwrap_or(0) as f64;
-    let share = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 1.0 };
-    Efficiency {
-        parallel: share(mean, lasted as f64),
-        load_balance: share(mean, longest),
-        communication: share(longest, lasted as f64),
-    }
 }
 
 /// The rank that waits, the kind, the place and the awaited rank.

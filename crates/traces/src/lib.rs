@@ -11,9 +11,17 @@ pub mod perfetto;
 mod rank;
 mod ring;
 mod schema;
+mod skeleton;
 
-pub use event::{TraceEvent, TracedMessage, TracedOperation, WaitReason};
-pub use findings::{Efficiency, Findings, PathShare, PhaseFinding, WaitFinding, WaitKind};
+pub use event::{
+    TraceCounter, TraceEvent, TraceTrack, TracedContent, TracedExchange, TracedMessage,
+    TracedOperation, TracedPacket, TracedSpan,
+};
+pub use findings::{
+    CallFinding, CounterFinding, Efficiency, Findings, PathShare, PhaseFinding, RailFinding,
+    WaitFinding, WaitKind, WorkFinding,
+};
 pub use memory::{RecordedTrace, TraceMemory, TraceMoment, TraceNote, TraceState};
+pub use profiles::WaitCause;
 pub use rank::{ClockOffset, RankTrace, TraceClock, TracedChunk, TracedPlace};
 pub use ring::TraceRing;

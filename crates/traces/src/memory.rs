@@ -59,8 +59,8 @@ pub enum TraceNote {
     Place(TracedPlace),
     /// The name of the caller at the place with this number.
     Caller(u32, String),
-    /// The name of the next phase.
-    Phase(String),
+    /// The next name: of a phase of the program, of a rail or of other work.
+    Name(String),
     /// The offsets of the clocks of all hosts.
     Offsets(Vec<ClockOffset>),
 }
@@ -243,7 +243,7 @@ impl TraceMemory {
                     let place = trace.places.get_mut(place as usize);
                     place.into_iter().for_each(|place| place.caller.clone_from(&caller));
                 }
-                TraceNote::Phase(name) => trace.phases.push(name),
+                TraceNote::Name(name) => trace.names.push(name),
                 TraceNote::Offsets(offsets) => all.offsets = offsets,
             }
         }
@@ -276,10 +276,10 @@ impl RankTrace {
         }
         let mut chunk = TracedChunk { begun: last.max(latest), bytes: Vec::new() };
         for (time, event) in open.into_values() {
-            if let TraceEvent::Waiting { thread, reason, peer, lasted } = event {
+            if let TraceEvent::Waiting { thread, cause, peer, lasted } = event {
                 let since = self.clock.ns(chunk.begun).saturating_sub(self.clock.ns(time));
                 let lasted = lasted.saturating_add(since);
-                TraceEvent::Waited { thread, reason, peer, lasted }.write(0, &mut chunk.bytes);
+                TraceEvent::Waited { thread, cause, peer, lasted }.write(0, &mut chunk.bytes);
             }
         }
         (!chunk.bytes.is_empty()).then_some(chunk)
@@ -299,7 +299,7 @@ impl TraceNote {
             }
             Self::Place(place) => framed(1, place.to_bytes()),
             Self::Caller(place, caller) => framed(2, (*place, caller.clone()).to_bytes()),
-            Self::Phase(name) => framed(3, name.to_bytes()),
+            Self::Name(name) => framed(3, name.to_bytes()),
             Self::Offsets(offsets) => framed(4, offsets.to_bytes()),
         }
     }
@@ -320,7 +320,7 @@ impl TraceNote {
                 let (place, caller) = Codec::from_bytes(content)?;
                 Self::Caller(place, caller)
             }
-            3 => Self::Phase(Codec::from_bytes(content)?),
+            3 => Self::Name(Codec::from_bytes(content)?),
             4 => Self::Offsets(Codec::from_bytes(content)?),
             _ => return None,
         })

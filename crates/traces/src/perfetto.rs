@@ -1,21 +1,25 @@
 //! Traces in Perfetto's binary format: ranks are processes, their threads are threads, calls and
-//! waits are slices, and messages are arrows between instants inside the calls.
+//! waits are slices, and messages are arrows between instants inside the calls. Packets, counters
+//! and the work beside the calls have tracks of their own (`perfetto/beside.rs`).
 //!
 //! Format: <https://perfetto.dev/docs/reference/trace-packet-proto>.
 
+mod beside;
 mod reading;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use prost::Message;
 
 use crate::alignment::AlignedTrace;
+use crate::event::name_of_wait;
 use crate::schema::{
     DebugAnnotation, EventType, INCREMENTAL_STATE_CLEARED, InternedData, InternedName,
     NEEDS_INCREMENTAL_STATE, ProcessDescriptor, ThreadDescriptor, Trace, TracePacket,
     TrackDescriptor, TrackEvent,
 };
-use crate::{TraceEvent, TracedMessage, TracedOperation};
+use crate::{TraceEvent, TraceTrack, TracedExchange, TracedMessage, TracedOperation, TracedSpan};
+use beside::OtherTrack;
 
 pub use reading::read;
 
@@ -42,8 +46,12 @@ struct RankWriter<'a> {
     introduced: InternedData,
     /// The indices of the threads, by their numbers.
     threads: HashMap<u64, u64>,
-    /// Whether the track of phases was described.
-    has_phases: bool,
+    /// The tracks beside those of the threads that were described.
+    others: HashMap<OtherTrack, u64>,
+    /// By track: when the last span in each of its lanes ended. Spans in one lane do not overlap.
+    lanes: HashMap<TraceTrack, Vec<u64>>,
+    /// The threads that make progress while the program computes.
+    helpers: HashSet<u64>,
     /// When the calls that each thread is in began, in nanoseconds.
     open: HashMap<u64, Vec<u64>>,
 }
@@ -54,6 +62,9 @@ const TRACKS_PER_RANK: u64 = 1 << 20;
 /// The name of the track of phases.
 const PHASES: &str = "phases";
 
+/// The name of a thread that makes progress while the program computes.
+const HELPER: &str = "helper";
+
 /// The names of annotations.
 const PLACE: &str = "place";
 const PEER: &str = "peer";
@@ -61,6 +72,14 @@ const TAG: &str = "tag";
 const BYTES: &str = "bytes";
 const CONTEXT: &str = "context";
 const NUMBER: &str = "number";
+const SENT: &str = "bytes sent";
+const RECEIVED: &str = "bytes received";
+const ROOT: &str = "root";
+const MESSAGES: &str = "messages";
+const ANNOUNCEMENTS: &str = "announcements";
+const PIECES: &str = "pieces";
+const CONTROLS: &str = "control records";
+const OFFSET: &str = "offset";
 const COMMUNICATOR: &str = "communicator";
 const DROPPED: &str = "dropped events";
 const CLOCK_ERROR: &str = "clock error (ns)";
@@ -74,7 +93,9 @@ impl<'a> RankWriter<'a> {
             annotations: HashMap::new(),
             introduced: InternedData::default(),
             threads: HashMap::new(),
-            has_phases: false,
+            others: HashMap::new(),
+            lanes: HashMap::new(),
+            helpers: rank.events.iter().filter_map(helper_of).collect(),
             open: HashMap::new(),
         }
     }
@@ -95,9 +116,18 @@ impl<'a> RankWriter<'a> {
             self.event(begun, track, EventType::Instant, Some("trace begins"), notes.into());
         }
         let mut end = 0;
-        for (time, event) in events {
+        for (index, (time, event)) in events.iter().enumerate() {
             end = *time;
-            self.write_event(end, *event);
+            match *event {
+                TraceEvent::CallBegan { thread, place, operation } => {
+                    let exchange = match events.get(index + 1) {
+                        Some((_, TraceEvent::Exchanged(one))) if one.thread == thread => Some(*one),
+                        _ => None,
+                    };
+                    self.begin_call(end, (thread, place), operation, exchange);
+                }
+                event => self.write_event(end, event),
+            }
         }
         // Calls from which threads did not return, `MPI_Finalize` in general.
         for (thread, open) in std::mem::take(&mut self.open) {
@@ -108,24 +138,37 @@ impl<'a> RankWriter<'a> {
         }
     }
 
-    /// Writes an event that happened at `time`, in nanoseconds.
+    /// Writes the beginning of a call at `time`, in nanoseconds.
+    fn begin_call(
+        &mut self,
+        time: u64,
+        (thread, place): (u64, u32),
+        operation: Option<TracedOperation>,
+        exchange: Option<TracedExchange>,
+    ) {
+        let place = self.rank.places.get(place as usize);
+        let function = place.map_or("MPI", |place| &place.function);
+        let caller = place.map(|place| place.caller.clone());
+        let caller = caller.filter(|caller| !caller.is_empty());
+        let place = caller.map(|caller| self.text(PLACE, caller));
+        let mut notes: Vec<_> = place.into_iter().collect();
+        if let Some(TracedOperation { communicator, number }) = operation {
+            notes.push(self.unsigned(COMMUNICATOR, communicator));
+            notes.push(self.unsigned(NUMBER, number.into()));
+        }
+        if let Some(TracedExchange { root, sent, received, .. }) = exchange {
+            notes.extend(root.map(|root| self.unsigned(ROOT, root.into())));
+            notes.push(self.unsigned(SENT, sent));
+            notes.push(self.unsigned(RECEIVED, received));
+        }
+        let track = self.thread_track(thread);
+        self.open.entry(thread).or_default().push(time);
+        self.event(time, track, EventType::SliceBegin, Some(function), notes);
+    }
+
+    /// Writes an event that happened at `time`, in nanoseconds, and does not begin a call.
     fn write_event(&mut self, time: u64, event: TraceEvent) {
         match event {
-            TraceEvent::CallBegan { thread, place, operation } => {
-                let place = self.rank.places.get(place as usize);
-                let function = place.map_or("MPI", |place| &place.function);
-                let caller = place.map(|place| place.caller.clone());
-                let caller = caller.filter(|caller| !caller.is_empty());
-                let place = caller.map(|caller| self.text(PLACE, caller));
-                let mut notes: Vec<_> = place.into_iter().collect();
-                if let Some(TracedOperation { communicator, number }) = operation {
-                    notes.push(self.unsigned(COMMUNICATOR, communicator));
-                    notes.push(self.unsigned(NUMBER, number.into()));
-                }
-                let track = self.thread_track(thread);
-                self.open.entry(thread).or_default().push(time);
-                self.event(time, track, EventType::SliceBegin, Some(function), notes);
-            }
             TraceEvent::CallEnded { thread } => {
                 // The call may have begun in a part of the trace that was given up.
                 if self.open.get_mut(&thread).and_then(Vec::pop).is_none() {
@@ -134,9 +177,9 @@ impl<'a> RankWriter<'a> {
                 let track = self.thread_track(thread);
                 self.event(time, track, EventType::SliceEnd, None, Vec::new());
             }
-            TraceEvent::Waited { thread, reason, peer, lasted } => {
+            TraceEvent::Waited { thread, cause, peer, lasted } => {
                 let track = self.thread_track(thread);
-                let name = reason.name_with(peer);
+                let name = name_of_wait(cause, peer);
                 let notes: Vec<_> =
                     peer.map(|peer| self.unsigned(PEER, peer.into())).into_iter().collect();
                 let call = self.open.get(&thread).and_then(|open| open.last());
@@ -144,15 +187,21 @@ impl<'a> RankWriter<'a> {
                 self.event(begun, track, EventType::SliceBegin, Some(&name), notes);
                 self.event(time, track, EventType::SliceEnd, None, Vec::new());
             }
-            // It matters only where the events end, and is a wait then.
-            TraceEvent::Waiting { .. } => {}
+            // A wait that goes on matters only where the events end, and is a wait then. An
+            // exchange is written with its call.
+            TraceEvent::Waiting { .. }
+            | TraceEvent::CallBegan { .. }
+            | TraceEvent::Exchanged(_) => {}
+            TraceEvent::Ran(span) => self.span(time, span),
+            TraceEvent::Posted(packet) => self.posted(time, packet),
+            TraceEvent::Counted { counter, value } => self.counted(time, counter, value),
             TraceEvent::PhaseBegan { name } => {
-                let track = self.phase_track();
-                let name = self.rank.phases.get(name as usize).map_or("phase", |name| name);
+                let track = self.other_track(OtherTrack::Phases);
+                let name = self.rank.names.get(name as usize).map_or("phase", |name| name);
                 self.event(time, track, EventType::SliceBegin, Some(name), Vec::new());
             }
             TraceEvent::PhaseEnded => {
-                let track = self.phase_track();
+                let track = self.other_track(OtherTrack::Phases);
                 self.event(time, track, EventType::SliceEnd, None, Vec::new());
             }
             TraceEvent::Sent(message) => {
@@ -168,21 +217,6 @@ impl<'a> RankWriter<'a> {
                 event.terminating_flow_ids.push(flow);
             }
         }
-    }
-
-    /// Returns the track of the program's phases, and describes it before its first event.
-    fn phase_track(&mut self) -> u64 {
-        let uuid = self.process_track() + TRACKS_PER_RANK - 1;
-        if !std::mem::replace(&mut self.has_phases, true) {
-            let descriptor = TrackDescriptor {
-                uuid: Some(uuid),
-                name: Some(PHASES.to_owned()),
-                parent_uuid: Some(self.process_track()),
-                ..TrackDescriptor::default()
-            };
-            self.packet().track_descriptor = Some(descriptor);
-        }
-        uuid
     }
 
     /// Writes the instant at which a message is sent or matched.
@@ -218,6 +252,7 @@ impl<'a> RankWriter<'a> {
         let uuid = self.process_track() + 1 + index;
         if index == known {
             let name = match index {
+                _ if self.helpers.contains(&thread) => HELPER.to_owned(),
                 0 => "main".to_owned(),
                 _ => format!("thread {index}"),
             };
@@ -308,6 +343,14 @@ impl<'a> RankWriter<'a> {
 
     fn text(&mut self, name: &'static str, value: String) -> DebugAnnotation {
         DebugAnnotation { string_value: Some(value), ..self.annotation(name) }
+    }
+}
+
+/// Returns the number of the helper's thread, if it has done what an event says.
+fn helper_of((_, event): &(u64, TraceEvent)) -> Option<u64> {
+    match event {
+        TraceEvent::Ran(TracedSpan { track: TraceTrack::Helper(thread), .. }) => Some(*thread),
+        _ => None,
     }
 }
 

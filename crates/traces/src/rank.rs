@@ -15,8 +15,8 @@ pub struct RankTrace {
     pub clock: TraceClock,
     /// The places of calls that its events refer to.
     pub places: Vec<TracedPlace>,
-    /// The names of the program's phases.
-    pub phases: Vec<String>,
+    /// The names of the program's phases, of rails and of other work.
+    pub names: Vec<String>,
     /// The number of the oldest events that were given up.
     pub dropped: u64,
     /// The events as [`TraceMemory::kept`](crate::TraceMemory::kept) returns them.
@@ -65,7 +65,7 @@ pub struct ClockOffset {
     pub ahead_ns: i64,
 }
 
-codec!(RankTrace { rank, host, clock, places, phases, dropped, chunks });
+codec!(RankTrace { rank, host, clock, places, names, dropped, chunks });
 codec!(TracedChunk { begun, bytes });
 codec!(TracedPlace { function, caller });
 codec!(ClockOffset { error_ns, ahead_ns });
@@ -122,7 +122,7 @@ mod tests {
                 function: "MPI_Send".to_owned(),
                 caller: "main (a.c:3)".to_owned(),
             }],
-            phases: vec!["assembly".to_owned()],
+            names: vec!["assembly".to_owned()],
             dropped: 5,
             chunks: vec![TracedChunk { begun: 9, bytes: vec![1, 2, 3] }],
         };

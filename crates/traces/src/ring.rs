@@ -39,7 +39,7 @@ enum Direction {
 }
 
 /// The maximum length of an encoded event, in bytes.
-const EVENT_BYTES_MAX: usize = 1 + 7 * 10;
+const EVENT_BYTES_MAX: usize = 1 + 8 * 10;
 
 impl TraceRing {
     /// Makes an empty ring in `memory`. `now` is the present time.

@@ -1,22 +1,23 @@
 //! What ranks do, without the times of their waits: computations, and messages with their
-//! dependencies. A simulator computes the waits anew.
+//! dependencies. A simulator computes the waits anew; [`Skeleton::ideal_ns`] is one, for a network
+//! on which messages take no time.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
-use crate::alignment::AlignedTrace;
+use crate::alignment::{AlignedTrace, MessageName, message_name};
 use crate::findings::WaitKind;
-use crate::{TraceEvent, TracedMessage, TracedOperation, WaitReason};
+use crate::{TraceEvent, TracedExchange, TracedMessage, TracedOperation, WaitCause};
 
 /// The actions of all ranks.
 #[derive(Debug)]
-pub(super) struct Skeleton {
+pub(crate) struct Skeleton {
     /// By rank.
     pub ranks: Vec<Vec<Action>>,
 }
 
 /// What a rank does after its action before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Action {
+pub(crate) enum Action {
     Compute {
         ns: u64,
     },
@@ -34,8 +35,14 @@ pub(super) enum Action {
     },
 }
 
-/// A message by what its sender and its receiver know: sender, receiver, context, tag, number.
-type MessageName = (u32, u32, u64, i32, u32);
+/// Which time of a rank counts as computing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// All but its waits.
+    All,
+    /// The time outside of MPI.
+    Useful,
+}
 
 /// A blocking collective operation: its members, whether all of them exchange messages in it, and
 /// its function.
@@ -45,27 +52,23 @@ struct Operation {
     members: BTreeMap<u32, Option<u32>>,
     has_messages: bool,
     function: String,
+    root: Option<u32>,
+    /// When each member entered it.
+    entered: BTreeMap<u32, u64>,
     /// When the last member entered it, and which one that is.
     last: (u64, u32),
 }
 
 /// Returns how long what was awaited took from the rank that came late to the one that waited, in
 /// nanoseconds: the median of all messages for which a rank waited; `None` if there are none.
-pub(super) fn latency_ns(traces: &[AlignedTrace]) -> Option<u64> {
-    let mut sent = HashMap::new();
-    for trace in traces {
-        for (time, event) in &trace.events {
-            if let TraceEvent::Sent(message) = event {
-                sent.insert(sent_name(trace.rank, message), *time);
-            }
-        }
-    }
+pub(crate) fn latency_ns(traces: &[AlignedTrace]) -> Option<u64> {
+    let ends = MessageEnds::of(traces);
     let mut latencies = Vec::new();
     for trace in traces {
         let waits = waits_of(trace);
         for (time, event) in &trace.events {
             let TraceEvent::Matched(message) = event else { continue };
-            let began = sent.get(&matched_name(trace.rank, message));
+            let began = ends.sent.get(&matched_name(trace.rank, message));
             let wait = waits.partition_point(|(_, end)| *end < *time);
             if let (Some(began), Some((since, end))) = (began, waits.get(wait))
                 && since <= began
@@ -80,60 +83,186 @@ pub(super) fn latency_ns(traces: &[AlignedTrace]) -> Option<u64> {
 }
 
 impl Skeleton {
-    pub(super) fn of(traces: &[AlignedTrace]) -> Self {
+    pub(crate) fn of(traces: &[AlignedTrace], work: Work) -> Self {
         let size = traces.iter().map(|trace| trace.rank + 1).max().unwrap_or(0);
         let begun = traces.iter().filter_map(|trace| trace.events.first()).map(|event| event.0);
         let mut builder = Builder {
+            work,
             begun: begun.min().unwrap_or(0),
-            whole: whole_messages(traces),
+            ends: MessageEnds::of(traces),
             operations: operations(traces),
+            latency: latency_ns(traces).unwrap_or(0),
+            acknowledged: HashSet::new(),
+            answers: HashMap::new(),
             tags: HashMap::new(),
         };
+        builder.find_late_receivers(traces);
         let mut ranks = vec![Vec::new(); size as usize];
         for trace in traces {
             ranks[trace.rank as usize] = builder.actions(trace);
         }
         Self { ranks }
     }
+
+    /// Returns how long the job takes if messages take no time, in nanoseconds.
+    pub(crate) fn ideal_ns(&self) -> u64 {
+        let mut clocks = vec![0_u64; self.ranks.len()];
+        let mut places = vec![0; self.ranks.len()];
+        let mut underway: HashMap<(u32, u32, u32), VecDeque<u64>> = HashMap::new();
+        let mut ready: Vec<usize> = (0..self.ranks.len()).collect();
+        // Ranks that wait for a message of a rank with a tag.
+        let mut waiting: HashMap<(u32, u32, u32), usize> = HashMap::new();
+        loop {
+            let Some(rank) = ready.pop() else {
+                // A trace without its beginning can have receives whose message is missing.
+                let Some(name) = waiting.keys().min().copied() else { break };
+                let rank = waiting.remove(&name).unwrap_or(0);
+                places[rank] += 1;
+                ready.push(rank);
+                continue;
+            };
+            while let Some(action) = self.ranks[rank].get(places[rank]) {
+                match *action {
+                    Action::Compute { ns } => clocks[rank] = clocks[rank].saturating_add(ns),
+                    Action::Send { peer, tag, .. } => {
+                        let name = (rank as u32, peer, tag);
+                        underway.entry(name).or_default().push_back(clocks[rank]);
+                        ready.extend(waiting.remove(&name));
+                    }
+                    Action::Receive { peer, tag, .. } => {
+                        let name = (peer, rank as u32, tag);
+                        let Some(sent) = underway.get_mut(&name).and_then(VecDeque::pop_front)
+                        else {
+                            waiting.insert(name, rank);
+                            break;
+                        };
+                        clocks[rank] = clocks[rank].max(sent);
+                    }
+                }
+                places[rank] += 1;
+            }
+        }
+        clocks.into_iter().max().unwrap_or(0)
+    }
+}
+
+/// When the messages of which both ends are in the trace were sent and matched.
+#[derive(Debug, Default)]
+struct MessageEnds {
+    sent: HashMap<MessageName, u64>,
+    matched: HashMap<MessageName, u64>,
+}
+
+impl MessageEnds {
+    fn of(traces: &[AlignedTrace]) -> Self {
+        let mut all = Self::default();
+        for trace in traces {
+            for (time, event) in &trace.events {
+                match event {
+                    TraceEvent::Sent(message) => {
+                        all.sent.insert(sent_name(trace.rank, message), *time);
+                    }
+                    TraceEvent::Matched(message) => {
+                        all.matched.insert(matched_name(trace.rank, message), *time);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        let Self { sent, matched } = &mut all;
+        sent.retain(|name, _| matched.contains_key(name));
+        matched.retain(|name, _| sent.contains_key(name));
+        all
+    }
 }
 
 /// Builds the actions of one rank after the other.
 struct Builder {
+    work: Work,
     begun: u64,
-    /// The messages of which both ends are in the trace.
-    whole: HashSet<MessageName>,
+    ends: MessageEnds,
     operations: HashMap<TracedOperation, Operation>,
+    /// How long what was awaited takes, in nanoseconds.
+    latency: u64,
+    /// The messages for whose receive the sender waited.
+    acknowledged: HashSet<MessageName>,
+    /// The ends of these waits with the receivers, by the rank of the sender.
+    answers: HashMap<u32, Vec<(u64, u32)>>,
     /// The tags of messages, by context and tag, or by the communicator of operations.
     tags: HashMap<(u64, Option<i32>), u32>,
 }
 
+/// The context of the messages by which receivers answer senders that wait for them.
+const ANSWERS: u64 = u64::MAX;
+
 impl Builder {
+    /// Finds the messages for whose receive a sender waited: of those to the awaited rank that were
+    /// matched during the wait, the last one.
+    fn find_late_receivers(&mut self, traces: &[AlignedTrace]) {
+        let mut matches: HashMap<(u32, u32), Vec<(u64, MessageName)>> = HashMap::new();
+        for (name, time) in &self.ends.matched {
+            matches.entry((name.0, name.1)).or_default().push((*time, *name));
+        }
+        matches.values_mut().for_each(|all| all.sort_unstable());
+        for trace in traces {
+            for (time, event) in &trace.events {
+                let &TraceEvent::Waited { cause, peer: Some(peer), lasted, .. } = event else {
+                    continue;
+                };
+                let (begun, found) =
+                    (time.saturating_sub(lasted), matches.get(&(trace.rank, peer)));
+                let Some(found) = found.filter(|_| cause == WaitCause::LateReceiver) else {
+                    continue;
+                };
+                let before = found.partition_point(|(matched, _)| matched <= time);
+                if let Some((matched, name)) = found[..before].last()
+                    && *matched >= begun
+                    && self.acknowledged.insert(*name)
+                {
+                    self.answers.entry(trace.rank).or_default().push((*time, peer));
+                }
+            }
+        }
+    }
+
     fn actions(&mut self, trace: &AlignedTrace) -> Vec<Action> {
-        let waits = waits_of(trace);
+        let idle = self.idle_times(trace);
+        let answers = self.answers.remove(&trace.rank).unwrap_or_default();
+        let mut answers = answers.into_iter().peekable();
         let (mut actions, mut since) = (Vec::new(), self.begun);
         // The operation that each thread is in, and the tag of its messages.
         let mut open: HashMap<u64, (TracedOperation, u32)> = HashMap::new();
         let mut add = |time: u64, more: &[Action]| {
-            let ns = busy_between(&waits, since, time);
+            let ns = busy_between(&idle, since, time);
             since = since.max(time);
             actions.extend((ns > 0).then_some(Action::Compute { ns }));
             actions.extend_from_slice(more);
         };
         for (time, event) in &trace.events {
+            while let Some((end, peer)) = answers.next_if(|(end, _)| end <= time) {
+                let tag = self.tag(ANSWERS, None);
+                add(end, &[Action::Receive { peer, tag, bytes: 0 }]);
+            }
             match event {
                 TraceEvent::Sent(message)
-                    if self.whole.contains(&sent_name(trace.rank, message)) =>
+                    if self.ends.sent.contains_key(&sent_name(trace.rank, message)) =>
                 {
                     let tag = self.tag(message.context, Some(message.tag));
                     let (peer, bytes) = (message.peer, message.bytes);
                     add(*time, &[Action::Send { peer, tag, bytes }]);
                 }
-                TraceEvent::Matched(message)
-                    if self.whole.contains(&matched_name(trace.rank, message)) =>
-                {
+                TraceEvent::Matched(message) => {
+                    let name = matched_name(trace.rank, message);
+                    if !self.ends.matched.contains_key(&name) {
+                        continue;
+                    }
                     let tag = self.tag(message.context, Some(message.tag));
                     let (peer, bytes) = (message.peer, message.bytes);
                     add(*time, &[Action::Receive { peer, tag, bytes }]);
+                    if self.acknowledged.contains(&name) {
+                        let tag = self.tag(ANSWERS, None);
+                        add(*time, &[Action::Send { peer, tag, bytes: 0 }]);
+                    }
                 }
                 TraceEvent::CallBegan { thread, operation: Some(operation), .. } => {
                     let tag = self.tag(operation.communicator, None);
@@ -162,6 +291,58 @@ impl Builder {
         actions
     }
 
+    /// Returns the times in which the first thread of a rank does not compute, in their order; they
+    /// do not overlap.
+    fn idle_times(&self, trace: &AlignedTrace) -> Vec<(u64, u64)> {
+        let mut idle = match self.work {
+            Work::Useful => {
+                calls_of(trace).into_iter().map(|(begun, end, _)| (begun, end)).collect()
+            }
+            Work::All => {
+                let mut waits = waits_of(trace);
+                waits.extend(self.short_waits(trace));
+                waits
+            }
+        };
+        idle.sort_unstable();
+        idle.dedup_by(|next, last| {
+            let joins = next.0 <= last.1;
+            last.1 = if joins { last.1.max(next.1) } else { last.1 };
+            joins
+        });
+        idle
+    }
+
+    /// Returns the waits that follow from the events of other ranks, also those that were too short
+    /// to be recorded: a call waits for a message that was sent, and for a member of its operation
+    /// that entered, after the call began.
+    fn short_waits(&self, trace: &AlignedTrace) -> Vec<(u64, u64)> {
+        let calls = calls_of(trace);
+        let mut waits = Vec::new();
+        for (time, event) in &trace.events {
+            let TraceEvent::Matched(message) = event else { continue };
+            let Some(sent) = self.ends.sent.get(&matched_name(trace.rank, message)) else {
+                continue;
+            };
+            let call = calls.partition_point(|(_, end, _)| end < time);
+            if let Some((begun, ..)) = calls.get(call)
+                && begun < sent
+                && sent <= time
+            {
+                waits.push((*begun, *time));
+            }
+        }
+        for (begun, end, operation) in calls {
+            let Some(found) = operation.and_then(|one| self.operations.get(&one)) else { continue };
+            let awaited = found.awaited_by(trace.rank);
+            let came = awaited.and_then(|peer| found.entered.get(&peer));
+            if let Some(came) = came.filter(|came| **came > begun) {
+                waits.push((begun, came.saturating_add(self.latency).min(end)));
+            }
+        }
+        waits
+    }
+
     fn tag(&mut self, context: u64, tag: Option<i32>) -> u32 {
         let next = self.tags.len() as u32;
         *self.tags.entry((context, tag)).or_insert(next)
@@ -183,37 +364,28 @@ impl Operation {
         if self.has_messages {
             return None;
         }
-        match WaitKind::of_operation(&self.function) {
-            WaitKind::EarlyReduce | WaitKind::LateBroadcast => {
-                self.members.get(&rank)?.filter(|awaited| self.members.contains_key(awaited))
+        let last = || Some(self.last.1).filter(|last| *last != rank);
+        let awaited = || {
+            let awaited = *self.members.get(&rank)?;
+            awaited.filter(|awaited| self.members.contains_key(awaited))
+        };
+        match (WaitKind::of_operation(&self.function), self.root) {
+            (WaitKind::LateBroadcast, Some(root)) => {
+                Some(root).filter(|root| *root != rank && self.members.contains_key(root))
             }
-            _ => Some(self.last.1).filter(|last| *last != rank),
+            (WaitKind::EarlyReduce, Some(root)) if root == rank => last(),
+            (WaitKind::EarlyReduce | WaitKind::LateBroadcast, _) => awaited(),
+            _ => last(),
         }
     }
 }
 
 fn sent_name(rank: u32, message: &TracedMessage) -> MessageName {
-    (rank, message.peer, message.context, message.tag, message.number)
+    message_name(rank, message.peer, message)
 }
 
 fn matched_name(rank: u32, message: &TracedMessage) -> MessageName {
-    (message.peer, rank, message.context, message.tag, message.number)
-}
-
-fn whole_messages(traces: &[AlignedTrace]) -> HashSet<MessageName> {
-    let (mut sent, mut matched) = (HashSet::new(), HashSet::new());
-    for trace in traces {
-        for (_, event) in &trace.events {
-            match event {
-                TraceEvent::Sent(message) => _ = sent.insert(sent_name(trace.rank, message)),
-                TraceEvent::Matched(message) => {
-                    matched.insert(matched_name(trace.rank, message));
-                }
-                _ => {}
-            }
-        }
-    }
-    sent.intersection(&matched).copied().collect()
+    message_name(message.peer, rank, message)
 }
 
 fn operations(traces: &[AlignedTrace]) -> HashMap<TracedOperation, Operation> {
@@ -230,10 +402,15 @@ fn operations(traces: &[AlignedTrace]) -> HashMap<TracedOperation, Operation> {
                         Operation { has_messages: true, function, ..Operation::default() }
                     });
                     found.members.insert(trace.rank, None);
+                    found.entered.insert(trace.rank, *time);
                     found.last = found.last.max((*time, trace.rank));
                     open.insert(*thread, (*operation, false));
                 }
-                TraceEvent::Waited { thread, reason: WaitReason::Members, peer, .. } => {
+                TraceEvent::Exchanged(TracedExchange { thread, root, .. }) => {
+                    let found = open.get(thread).and_then(|(one, _)| all.get_mut(one));
+                    found.into_iter().for_each(|found| found.root = *root);
+                }
+                TraceEvent::Waited { thread, cause: WaitCause::Members, peer, .. } => {
                     if let Some((operation, _)) = open.get(thread) {
                         let members = all.get_mut(operation).map(|one| &mut one.members);
                         members.and_then(|members| members.insert(trace.rank, *peer));
@@ -257,12 +434,17 @@ fn operations(traces: &[AlignedTrace]) -> HashMap<TracedOperation, Operation> {
     all
 }
 
-/// Returns the waits of the thread that calls MPI first, in their order.
-fn waits_of(trace: &AlignedTrace) -> Vec<(u64, u64)> {
-    let main = trace.events.iter().find_map(|(_, event)| match event {
+/// Returns the number of the thread that calls MPI first.
+fn main_of(trace: &AlignedTrace) -> Option<u64> {
+    trace.events.iter().find_map(|(_, event)| match event {
         TraceEvent::CallBegan { thread, .. } => Some(*thread),
         _ => None,
-    });
+    })
+}
+
+/// Returns the waits of the thread that calls MPI first, in their order.
+fn waits_of(trace: &AlignedTrace) -> Vec<(u64, u64)> {
+    let main = main_of(trace);
     let waits = trace.events.iter().filter_map(|(time, event)| match event {
         TraceEvent::Waited { thread, lasted, .. } if Some(*thread) == main => {
             Some((time.saturating_sub(*lasted), *time))
@@ -270,6 +452,31 @@ fn waits_of(trace: &AlignedTrace) -> Vec<(u64, u64)> {
         _ => None,
     });
     waits.collect()
+}
+
+/// A call: its beginning, its end, and the collective operation that it is, if it blocks.
+type OutermostCall = (u64, u64, Option<TracedOperation>);
+
+/// Returns the outermost calls of the thread that calls MPI first, in their order.
+fn calls_of(trace: &AlignedTrace) -> Vec<OutermostCall> {
+    let main = main_of(trace);
+    let mut calls = Vec::new();
+    let mut open: Vec<(u64, Option<TracedOperation>)> = Vec::new();
+    for (time, event) in &trace.events {
+        match event {
+            TraceEvent::CallBegan { thread, operation, .. } if Some(*thread) == main => {
+                open.push((*time, *operation));
+            }
+            TraceEvent::CallEnded { thread } if Some(*thread) == main => {
+                if let (Some((begun, operation)), true) = (open.pop(), open.is_empty()) {
+                    calls.push((begun, *time, operation));
+                }
+            }
+            _ => {}
+        }
+    }
+    calls.extend(open.first().map(|(begun, operation)| (*begun, u64::MAX, *operation)));
+    calls
 }
 
 /// Returns the time between two moments that is in none of the waits.

@@ -115,7 +115,7 @@ impl Rendezvous for Shm {
         } else {
             self.choice.begin(fetch.token, fetch.length as u64, Instant::now())
         };
-        sink.copying_chosen(copying);
+        sink.copying_chosen(fetch.gate, fetch.token, fetch.length, copying);
         if copying == Copying::Packets {
             sink.fetched(fetch.token, FetchEnd::Incomplete);
         } else {

@@ -18,8 +18,8 @@ use progress::{System, entry_lock::Threads};
 use runtime::configuration::{self, ProfileTarget};
 use runtime::instruments::performance::{PERFORMANCE_VARIABLES, ValueSource};
 use runtime::machine::{TickPace, cores, ticks, usage};
-use runtime::{SentTotals, samples};
-use traces::{TraceEvent, TraceNote, TracedPlace, WaitReason};
+use runtime::{Runtime, SentTotals, samples};
+use traces::{TraceEvent, TraceNote, TracedExchange, TracedPlace};
 
 use super::tracing::OwnTrace;
 use super::{Process, ThreadLevel};
@@ -66,6 +66,17 @@ impl CallPlace {
     }
 }
 
+/// What a process contributes to a collective operation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CallExchange {
+    /// The root by its rank in the job, if the operation has one.
+    pub root: Option<u32>,
+    /// How many bytes the process contributes.
+    pub sent: u64,
+    /// How many bytes of the result it gets.
+    pub received: u64,
+}
+
 /// Looks up the name of a place of the program, which takes milliseconds.
 pub type PlaceName = Box<dyn Fn() -> Option<String>>;
 
@@ -78,6 +89,8 @@ struct SiteRecord {
     /// The name, once it was looked up.
     name: OnceCell<Option<String>>,
     is_collective: bool,
+    /// Whether its calls are collective operations or begin one.
+    exchanges: bool,
     calls: u64,
     ticks: u64,
     /// How many consecutive short calls came last.
@@ -180,12 +193,14 @@ impl Process {
     /// threads to leave the library. `site` returns the call's place, and the time since which it
     /// was looking it up, which is subtracted from the program's time. A call that a callback of
     /// the program makes inside another call counts as part of the outer one.
-    /// `communicator` returns the number of the communicator that the call is about, if any.
+    /// `communicator` returns the number of the communicator that the call is about, if any;
+    /// `exchange` returns what it contributes to a collective operation.
     pub fn begin_call(
         &self,
         begun: Option<u64>,
         site: impl FnOnce() -> (CallPlace, Option<u64>),
         communicator: impl FnOnce() -> Option<u64>,
+        exchange: impl FnOnce() -> Option<CallExchange>,
     ) {
         let thread = self.calling_thread();
         if let Some(notes) = &mut *self.profile.borrow_mut()
@@ -206,9 +221,15 @@ impl Process {
                 None => begun.or_else(|| notes.sites[site.0 as usize].is_timed().then(ticks)),
             };
             if let (Some(OwnTrace { trace, .. }), Some(begun)) = (&notes.trace, begun) {
-                let is_collective = notes.sites[site.0 as usize].is_collective;
+                let SiteRecord { is_collective, exchanges, .. } = notes.sites[site.0 as usize];
                 let communicator = is_collective.then(communicator).flatten();
-                trace.note_call(begun, System.thread_number(), site.number(), communicator);
+                let thread = System.thread_number();
+                trace.note_call(begun, thread, site.number(), communicator);
+                if let Some(one) = exchanges.then(exchange).flatten() {
+                    let CallExchange { root, sent, received } = one;
+                    let exchange = TracedExchange { thread, root, sent, received };
+                    trace.note_exchange(begun, exchange);
+                }
             }
             notes.open.push(OpenCall::new(thread, site, begun));
         }
@@ -239,6 +260,8 @@ impl Process {
         let now = ticks();
         if let Some(OwnTrace { trace, .. }) = &notes.trace {
             trace.note(now, &TraceEvent::CallEnded { thread: System.thread_number() });
+            let others = |runtime: &Runtime| trace.note_others(now, runtime, self.instruments());
+            self.inspect(others);
         }
         // The thread may have moved between cores whose counters differ by a few ticks.
         let spent = now.saturating_sub(begun);
@@ -250,7 +273,7 @@ impl Process {
     pub fn begin_phase(&self, name: impl FnOnce() -> String) {
         let profile = self.profile.borrow();
         if let Some(trace) = profile.as_ref().and_then(|notes| notes.trace.as_ref()) {
-            trace.note_phase(name());
+            trace.note_phase(&name());
         }
     }
 
@@ -264,7 +287,7 @@ impl Process {
 
     fn sent_so_far(&self) -> SentTotals {
         // This may be the call that initializes MPI, before there is a runtime.
-        let total = |runtime: &runtime::Runtime| runtime.recording().map(|one| one.total());
+        let total = |runtime: &Runtime| runtime.recording().map(|one| one.total());
         self.inspect(total).flatten().unwrap_or_default()
     }
 
@@ -513,8 +536,8 @@ impl ProfileRecord {
         let lasted = std::mem::take(&mut open.untraced).as_nanos() as u64;
         open.shows_next = SHOWN_WAIT_MIN;
         if let (Some(OwnTrace { trace, .. }), Some((cause, peer))) = (&self.trace, open.awaited) {
-            let (thread, reason) = (System.thread_number(), reason_of(cause));
-            trace.note(ticks(), &TraceEvent::Waited { thread, reason, peer, lasted });
+            let thread = System.thread_number();
+            trace.note(ticks(), &TraceEvent::Waited { thread, cause, peer, lasted });
         }
     }
 
@@ -528,9 +551,9 @@ impl ProfileRecord {
             return;
         };
         open.shows_next = open.untraced * 2;
-        let (thread, reason) = (System.thread_number(), reason_of(cause));
+        let thread = System.thread_number();
         let lasted = open.untraced.as_nanos() as u64;
-        trace.note(ticks(), &TraceEvent::Waiting { thread, reason, peer, lasted });
+        trace.note(ticks(), &TraceEvent::Waiting { thread, cause, peer, lasted });
         let (own, waited) = (open.site.0 as usize, open.untraced);
         if waited >= NAMES_AFTER {
             self.name_caller(own);
@@ -592,6 +615,7 @@ impl SiteRecord {
     fn of(function: &str, caller: PlaceName) -> Self {
         Self {
             is_collective: is_collective(function),
+            exchanges: is_collective(function) || begins_collective(function),
             function: function.to_owned(),
             caller,
             name: OnceCell::new(),
@@ -658,16 +682,6 @@ impl SiteRecord {
     }
 }
 
-fn reason_of(cause: WaitCause) -> WaitReason {
-    match cause {
-        WaitCause::LateSender => WaitReason::LateSender,
-        WaitCause::LateReceiver => WaitReason::LateReceiver,
-        WaitCause::Members => WaitReason::Members,
-        WaitCause::Window => WaitReason::Window,
-        WaitCause::Other => WaitReason::Other,
-    }
-}
-
 /// The rank, if the list contains exactly one.
 fn only(ranks: &[u32]) -> Option<u32> {
     if let [one] = ranks { Some(*one) } else { None }
@@ -704,6 +718,14 @@ fn is_collective(function: &str) -> bool {
     let is_of_all = beginnings.iter().any(|beginning| name.starts_with(beginning));
     let is_of_some = ["Reduce_local", "Comm_create_group"].contains(&name);
     is_of_all && !is_of_some || name.starts_with("File_") && name.ends_with("_all")
+}
+
+/// Whether a function begins a collective operation, such as `MPI_Iallreduce`.
+fn begins_collective(function: &str) -> bool {
+    let begun = function.strip_prefix("MPI_I").unwrap_or_default();
+    let mut letters = begun.chars();
+    let capital = letters.next().map(|first| first.to_ascii_uppercase());
+    capital.is_some_and(|capital| is_collective(&format!("{capital}{}", letters.as_str())))
 }
 
 fn seconds(ns: u64) -> f64 {

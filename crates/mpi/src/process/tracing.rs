@@ -1,7 +1,6 @@
 //! The trace of a job: what each process recorded is collected at the end, and process 0 writes it.
 
-use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::cell::Cell;
 use std::path::Path;
 
 use runtime::machine::{Moment, ticks};
@@ -23,14 +22,12 @@ pub(super) struct OwnTrace {
     channel: Option<SideChannel>,
     /// The offsets of the machines' clocks at the beginning, on process 0.
     begun: Vec<ClockOffset>,
-    /// The names of the program's phases, with their numbers.
-    phases: RefCell<HashMap<String, u32>>,
     is_in_phase: Cell<bool>,
 }
 
 impl OwnTrace {
     /// Records that the program enters a phase; an empty name ends the phase.
-    pub(super) fn note_phase(&self, name: String) {
+    pub(super) fn note_phase(&self, name: &str) {
         let now = ticks();
         if self.is_in_phase.replace(!name.is_empty()) {
             self.trace.note(now, &TraceEvent::PhaseEnded);
@@ -38,13 +35,8 @@ impl OwnTrace {
         if name.is_empty() {
             return;
         }
-        let mut phases = self.phases.borrow_mut();
-        let next = phases.len() as u32;
-        let number = *phases.entry(name.clone()).or_insert(next);
-        if number == next {
-            self.trace.add_note(&TraceNote::Phase(name));
-        }
-        self.trace.note(now, &TraceEvent::PhaseBegan { name: number });
+        let name = self.trace.name(name);
+        self.trace.note(now, &TraceEvent::PhaseBegan { name });
     }
 }
 
@@ -63,8 +55,7 @@ impl Process {
             trace.add_note(&TraceNote::Offsets(begun.clone()));
         }
         self.runtime().trace(&trace);
-        let (phases, is_in_phase) = Default::default();
-        OwnTrace { trace, channel, begun, phases, is_in_phase }
+        OwnTrace { trace, channel, begun, is_in_phase: Cell::default() }
     }
 
     /// Collects the traces of all processes on process 0, which writes them to a file. Writes
@@ -72,10 +63,8 @@ impl Process {
     pub(super) fn write_trace(&self, places: Vec<TracedPlace>, own: &OwnTrace) {
         let (clock, chunks, dropped) = own.trace.finish();
         let (rank, host) = (self.rank(), samples::host());
-        let mut phases: Vec<(String, u32)> = own.phases.take().into_iter().collect();
-        phases.sort_unstable_by_key(|(_, number)| *number);
-        let phases = phases.into_iter().map(|(name, _)| name).collect();
-        let trace = RankTrace { rank, host, clock, places, phases, dropped, chunks };
+        let names = own.trace.names();
+        let trace = RankTrace { rank, host, clock, places, names, dropped, chunks };
         let ended = self.clock_offsets(own.channel.as_ref());
         let Some(rows) = self.gather(&trace.to_bytes()) else { return };
         let offset = |offsets: &[ClockOffset], node: u32| {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::alignment::AlignedTrace;
-use crate::{TraceEvent, TracedMessage};
+use crate::{TraceEvent, TracedContent, TracedExchange, TracedMessage, TracedPacket, TracedSpan};
 
 /// The values of one event exist at a time: those of all events take several times the memory of
 /// their text.
@@ -47,22 +47,55 @@ fn one(trace: &AlignedTrace, time: u64, event: &TraceEvent) -> Value {
             value
         }
         TraceEvent::CallEnded { thread } => json!({ "kind": "return", "thread": thread }),
-        TraceEvent::Waited { thread, reason, peer, lasted }
-        | TraceEvent::Waiting { thread, reason, peer, lasted } => json!({
-            "kind": "wait", "thread": thread, "reason": reason.name(), "peer": peer,
+        TraceEvent::Waited { thread, cause, peer, lasted }
+        | TraceEvent::Waiting { thread, cause, peer, lasted } => json!({
+            "kind": "wait", "thread": thread, "cause": cause.name(), "peer": peer,
             "lasted_ns": lasted,
         }),
         TraceEvent::Sent(message) => of_message("send", message),
         TraceEvent::Matched(message) => of_message("match", message),
         TraceEvent::PhaseBegan { name } => {
-            let name = trace.phases.get(*name as usize).map_or("phase", |name| name);
-            json!({ "kind": "phase", "name": name })
+            json!({ "kind": "phase", "name": name_of(trace, *name) })
         }
         TraceEvent::PhaseEnded => json!({ "kind": "phase_end" }),
+        TraceEvent::Exchanged(TracedExchange { thread, root, sent, received }) => json!({
+            "kind": "exchange", "thread": thread, "root": root, "bytes_sent": sent,
+            "bytes_received": received,
+        }),
+        TraceEvent::Ran(TracedSpan { track, name, peer, bytes, lasted, .. }) => json!({
+            "kind": "work", "track": track.name(), "name": name_of(trace, *name), "peer": peer,
+            "bytes": bytes, "lasted_ns": lasted,
+        }),
+        TraceEvent::Posted(packet) => of_packet(trace, packet),
+        TraceEvent::Counted { counter, value } => json!({
+            "kind": "counter", "name": counter.name(), "value": value,
+        }),
     };
     let fields: Option<&mut Map<String, Value>> = value.as_object_mut();
     if let Some(fields) = fields {
         fields.insert("time".to_owned(), time.into());
+    }
+    value
+}
+
+fn name_of(trace: &AlignedTrace, name: u32) -> &str {
+    trace.names.get(name as usize).map_or("", |name| name)
+}
+
+fn of_packet(trace: &AlignedTrace, packet: &TracedPacket) -> Value {
+    let TracedPacket { rail, peer, bytes, content } = packet;
+    let mut value = json!({
+        "kind": "packet", "rail": name_of(trace, *rail), "peer": peer, "bytes": bytes,
+    });
+    match content {
+        TracedContent::Records { messages, announcements, pieces, controls } => {
+            value["messages"] = (*messages).into();
+            value["announcements"] = (*announcements).into();
+            value["pieces"] = (*pieces).into();
+            value["controls"] = (*controls).into();
+        }
+        TracedContent::Part(offset) => value["offset"] = (*offset).into(),
+        TracedContent::Again => value["again"] = true.into(),
     }
     value
 }

@@ -1,5 +1,6 @@
 //! The findings and the timeline as a page of HTML.
 
+use crate::findings::bytes;
 use crate::{Findings, WaitFinding};
 
 /// The number of rows of each table.
@@ -21,6 +22,8 @@ pub(super) fn page(findings: &Findings) -> String {
         ("parallel efficiency", percent(efficiency.parallel)),
         ("load balance", percent(efficiency.load_balance)),
         ("communication", percent(efficiency.communication)),
+        ("serialisation", percent(efficiency.serialisation)),
+        ("transfer", percent(efficiency.transfer)),
     ];
     let facts = facts.map(|(name, value)| row(&[(name, false), (&value, true)])).concat();
     let waits: String =
@@ -43,13 +46,6 @@ pub(super) fn page(findings: &Findings) -> String {
         ])
     });
     let phases: String = phases.collect();
-    let table = |title: &str, heads: &[&str], rows: &str| {
-        let heads: String = heads.iter().map(|head| format!("<th>{head}</th>")).collect();
-        match rows.is_empty() {
-            true => String::new(),
-            false => format!("<h2>{title}</h2><table><tr>{heads}</tr>{rows}</table>"),
-        }
-    };
     let parts = [
         table("The job", &[], &facts),
         format!("<h2>What the ranks did when</h2>{}", findings.picture),
@@ -64,12 +60,102 @@ pub(super) fn page(findings: &Findings) -> String {
             &["name", "times", "time", "load balance", "slowest rank", "waiting"],
             &phases,
         ),
+        calls(findings),
+        rails(findings),
+        work(findings),
+        counters(findings),
     ];
     format!(
         "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>Trace</title>\
          <style>{STYLE}</style></head><body><h1>Trace</h1>{}</body></html>\n",
         parts.concat()
     )
+}
+
+/// Returns a table; nothing if it has no rows.
+fn table(title: &str, heads: &[&str], rows: &str) -> String {
+    let heads: String = heads.iter().map(|head| format!("<th>{head}</th>")).collect();
+    match rows.is_empty() {
+        true => String::new(),
+        false => format!("<h2>{title}</h2><table><tr>{heads}</tr>{rows}</table>"),
+    }
+}
+
+fn calls(findings: &Findings) -> String {
+    let rows = findings.calls.iter().take(ROWS_MAX).map(|one| {
+        row(&[
+            (&one.function, false),
+            (&format!("{:.6} s", one.seconds), true),
+            (&one.calls.to_string(), true),
+            (&one.messages.to_string(), true),
+            (&bytes(one.message_bytes), true),
+            (&bytes(one.bytes_sent), true),
+            (&bytes(one.bytes_received), true),
+        ])
+    });
+    let heads = ["function", "time", "calls", "messages", "bytes", "contributed", "results"];
+    table("Calls", &heads, &rows.collect::<String>())
+}
+
+fn rails(findings: &Findings) -> String {
+    let rows = findings.rails.iter().take(ROWS_MAX).map(|one| {
+        let counts = [
+            one.packets,
+            one.aggregated,
+            one.messages,
+            one.announcements,
+            one.pieces,
+            one.controls,
+            one.parts,
+            one.again,
+        ];
+        let counts = counts.map(|count| count.to_string());
+        let mut cells = vec![(one.rail.as_str(), false)];
+        cells.extend(counts.iter().map(|count| (count.as_str(), true)));
+        let sum = bytes(one.bytes);
+        cells.push((&sum, true));
+        row(&cells)
+    });
+    let heads = [
+        "rail",
+        "packets",
+        "aggregated",
+        "messages",
+        "announcements",
+        "pieces",
+        "control records",
+        "parts",
+        "sent again",
+        "bytes",
+    ];
+    table("Rails", &heads, &rows.collect::<String>())
+}
+
+fn work(findings: &Findings) -> String {
+    let rows = findings.work.iter().take(ROWS_MAX).map(|one| {
+        row(&[
+            (one.kind, false),
+            (&one.name, false),
+            (&one.times.to_string(), true),
+            (&format!("{:.6} s", one.seconds), true),
+            (&bytes(one.bytes), true),
+        ])
+    });
+    let heads = ["kind", "what", "times", "time", "bytes"];
+    table("Beside the calls", &heads, &rows.collect::<String>())
+}
+
+fn counters(findings: &Findings) -> String {
+    let rows = findings.counters.iter().map(|one| {
+        row(&[
+            (one.name, false),
+            (&one.highest.to_string(), true),
+            (&one.rank.to_string(), true),
+            (&format!("{:.6} s", one.at), true),
+        ])
+    });
+    let heads = ["counter", "highest value", "rank", "at"];
+    table("Highest values", &heads, &rows.collect::<String>())
 }
 
 fn row_of_wait(wait: &WaitFinding, all: f64) -> String {

@@ -30,6 +30,12 @@ pub(super) fn text(findings: &Findings) -> String {
         percent(efficiency.load_balance),
         percent(efficiency.communication),
     );
+    text += &format!(
+        "communication {} = serialisation {} x transfer {}\n",
+        percent(efficiency.communication),
+        percent(efficiency.serialisation),
+        percent(efficiency.transfer),
+    );
     let all = *seconds * *ranks as f64;
     text += "\nMost expensive waits\n";
     if findings.waits.is_empty() {
@@ -54,6 +60,7 @@ pub(super) fn text(findings: &Findings) -> String {
             phase.name,
         );
     }
+    text += &library(findings);
     text += "\nCritical path\n";
     for one in &findings.critical_path {
         let share = one.seconds / seconds.max(f64::MIN_POSITIVE);
@@ -65,6 +72,64 @@ pub(super) fn text(findings: &Findings) -> String {
                 percent(share)
             );
         }
+    }
+    text
+}
+
+/// Returns what the library did; nothing where nothing was recorded.
+fn library(findings: &Findings) -> String {
+    let Findings { calls, rails, work, counters, .. } = findings;
+    let mut text =
+        "\nCalls\n      time    calls   messages  bytes sent  contributed  function\n".to_owned();
+    for one in calls.iter().take(ROWS_MAX) {
+        text += &format!(
+            "{:>10}  {:>7}  {:>9}  {:>10}  {:>11}  {}\n",
+            time(one.seconds),
+            one.calls,
+            one.messages,
+            bytes(one.message_bytes),
+            bytes(one.bytes_sent),
+            one.function,
+        );
+    }
+    if !rails.is_empty() {
+        text += "\nRails\n packets  aggregated  messages  announced   pieces    parts       bytes  rail\n";
+    }
+    for one in rails.iter().take(ROWS_MAX) {
+        text += &format!(
+            "{:>8}  {:>10}  {:>8}  {:>9}  {:>7}  {:>7}  {:>10}  {}\n",
+            one.packets,
+            one.aggregated,
+            one.messages,
+            one.announcements,
+            one.pieces,
+            one.parts,
+            bytes(one.bytes),
+            one.rail,
+        );
+    }
+    if !work.is_empty() {
+        text += "\nBeside the calls\n      time    times       bytes  kind               what\n";
+    }
+    for one in work.iter().take(2 * ROWS_MAX) {
+        text += &format!(
+            "{:>10}  {:>7}  {:>10}  {:<17}  {}\n",
+            time(one.seconds),
+            one.times,
+            bytes(one.bytes),
+            one.kind,
+            one.name,
+        );
+    }
+    if !counters.is_empty() {
+        text += "\nHighest values\n     value  rank          at  counter\n";
+    }
+    for one in counters {
+        let value = match one.name.contains("bytes") {
+            true => bytes(one.highest),
+            false => one.highest.to_string(),
+        };
+        text += &format!("{value:>10}  {:>4}  {:>10}  {}\n", one.rank, time(one.at), one.name);
     }
     text
 }
@@ -92,6 +157,22 @@ fn plural<'a>(count: usize, one: &'a str, many: &'a str) -> &'a str {
 
 fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
+}
+
+/// Returns a number of bytes with a unit.
+pub(crate) fn bytes(count: u64) -> String {
+    let units = ["KiB", "MiB", "GiB", "TiB"];
+    let (mut value, mut unit) = (count as f64, "B");
+    for next in units {
+        if value < 1024.0 {
+            break;
+        }
+        (value, unit) = (value / 1024.0, next);
+    }
+    match unit {
+        "B" => format!("{count} B"),
+        _ => format!("{value:.1} {unit}"),
+    }
 }
 
 pub(super) fn time(seconds: f64) -> String {

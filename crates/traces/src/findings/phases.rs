@@ -105,7 +105,7 @@ fn intervals(trace: &AlignedTrace, ended: u64) -> Vec<(&str, u64, u64)> {
     for (time, event) in &trace.events {
         match event {
             TraceEvent::PhaseBegan { name } => {
-                open = trace.phases.get(*name as usize).map(|name| (name.as_str(), *time));
+                open = trace.names.get(*name as usize).map(|name| (name.as_str(), *time));
             }
             TraceEvent::PhaseEnded => {
                 all.extend(open.take().map(|(name, begun)| (name, begun, *time)));

@@ -25,14 +25,14 @@ impl Builder {
         place: u32,
         (begun, ended): (u64, u64),
         operation: Option<u32>,
-        wait: Option<(WaitReason, Option<u32>, u64)>,
+        wait: Option<(WaitCause, Option<u32>, u64)>,
     ) -> Self {
         let thread = 7;
         let operation = operation.map(|number| TracedOperation { communicator: 1, number });
         self.0.events.push((begun * MS, TraceEvent::CallBegan { thread, place, operation }));
-        if let Some((reason, peer, lasted)) = wait {
+        if let Some((cause, peer, lasted)) = wait {
             let lasted = lasted * MS;
-            self.0.events.push((ended * MS, TraceEvent::Waited { thread, reason, peer, lasted }));
+            self.0.events.push((ended * MS, TraceEvent::Waited { thread, cause, peer, lasted }));
         }
         self.0.events.push((ended * MS, TraceEvent::CallEnded { thread }));
         self
@@ -43,7 +43,7 @@ impl Builder {
 fn phases_show_how_even_they_are() {
     let mut traces = late_sender();
     for trace in &mut traces {
-        trace.phases = vec!["all".to_owned()];
+        trace.names = vec!["all".to_owned()];
         trace.events.insert(0, (0, TraceEvent::PhaseBegan { name: 0 }));
         trace.events.push((80 * MS, TraceEvent::PhaseEnded));
     }
@@ -58,9 +58,9 @@ fn phases_show_how_even_they_are() {
 
 /// Rank 1 computes 60 ms before it sends, and rank 0 only 20 ms.
 fn late_sender() -> Vec<AlignedTrace> {
-    let wait = Some((WaitReason::LateSender, Some(1), 40));
-    let barrier = Some((WaitReason::Members, None, 20));
-    vec![
+    let wait = Some((WaitCause::LateSender, Some(1), 40));
+    let barrier = Some((WaitCause::Members, None, 20));
+    let mut traces = vec![
         Builder::new(0, &["MPI_Init", "MPI_Recv", "MPI_Barrier"])
             .call(0, (0, 0), None, None)
             .call(1, (20, 60), None, wait)
@@ -71,7 +71,9 @@ fn late_sender() -> Vec<AlignedTrace> {
             .call(1, (60, 60), None, None)
             .call(2, (60, 80), Some(0), barrier)
             .0,
-    ]
+    ];
+    with_message(&mut traces, (1, 0), 60, 60);
+    traces
 }
 
 #[test]
@@ -91,11 +93,112 @@ fn waits_are_named_with_rank_culprit_and_time() {
 #[test]
 fn efficiencies_are_products() {
     let findings = Findings::of(&late_sender());
-    let Efficiency { parallel, load_balance, communication } = findings.efficiency;
+    let Efficiency { parallel, load_balance, communication, serialisation, transfer } =
+        findings.efficiency;
     // Rank 0 computes 40 of 80 ms, rank 1 60 of 80.
     assert!((parallel - 0.625).abs() < 1e-9, "{parallel}");
     assert!((load_balance - 50.0 / 60.0).abs() < 1e-9, "{load_balance}");
     assert!((communication - 0.75).abs() < 1e-9, "{communication}");
+    // The message takes no time: 60 ms on rank 1, then 20 ms on rank 0.
+    assert!((serialisation - 0.75).abs() < 1e-9, "{serialisation}");
+    assert!((transfer - 1.0).abs() < 1e-9, "{transfer}");
+}
+
+/// Adds a message from rank 0 to rank 1, sent and matched at these milliseconds.
+fn with_message(traces: &mut [AlignedTrace], (from, to): (usize, usize), sent: u64, matched: u64) {
+    let message = |peer: usize| {
+        let peer = peer as u32;
+        TracedMessage { thread: 7, context: 3, peer, tag: 1, bytes: 8, number: 0 }
+    };
+    for (rank, time, event) in [
+        (from, sent, TraceEvent::Sent(message(to))),
+        (to, matched, TraceEvent::Matched(message(from))),
+    ] {
+        let events = &mut traces[rank].events;
+        // After the beginnings of calls at this time, and before their ends.
+        let is_later = |(at, other): &(u64, TraceEvent)| {
+            *at > time * MS
+                || *at == time * MS
+                    && !matches!(other, TraceEvent::CallBegan { .. } | TraceEvent::Matched(_))
+        };
+        let place = events.iter().position(is_later).unwrap_or(events.len());
+        events.insert(place, (time * MS, event));
+    }
+}
+
+/// Both ranks compute 50 ms, and their messages take 50 ms.
+#[test]
+fn slow_messages_lower_the_transfer_efficiency() {
+    let mut traces: Vec<AlignedTrace> = (0..2)
+        .map(|rank| {
+            let wait = Some((WaitCause::LateSender, Some(1 - rank), 50));
+            Builder::new(rank, &["MPI_Sendrecv"]).call(0, (50, 100), None, wait).0
+        })
+        .collect();
+    for trace in &mut traces {
+        trace.events.insert(0, (0, TraceEvent::PhaseEnded));
+    }
+    with_message(&mut traces, (0, 1), 50, 100);
+    with_message(&mut traces, (1, 0), 50, 100);
+    let Efficiency { parallel, load_balance, serialisation, transfer, .. } =
+        Findings::of(&traces).efficiency;
+    for (found, expected) in
+        [(parallel, 0.5), (load_balance, 1.0), (serialisation, 1.0), (transfer, 0.5)]
+    {
+        assert!((found - expected).abs() < 1e-9, "{:?}", Findings::of(&traces).efficiency);
+    }
+}
+
+/// Rank 1 works when rank 0 has ended its work, and rank 0 waits until rank 1 receives.
+#[test]
+fn work_in_turns_lowers_the_serialisation_efficiency() {
+    let wait = Some((WaitCause::LateSender, Some(0), 50));
+    let receiver = Builder::new(1, &["MPI_Recv"]).call(0, (0, 50), None, wait);
+    let mut traces =
+        vec![Builder::new(0, &["MPI_Send"]).call(0, (50, 50), None, None).0, receiver.0];
+    for trace in &mut traces {
+        trace.events.insert(0, (0, TraceEvent::PhaseEnded));
+        trace.events.push((100 * MS, TraceEvent::PhaseEnded));
+    }
+    // After its send, rank 0 computes no longer.
+    let finalize = |rank: usize, begun: u64| {
+        let call = TraceEvent::CallBegan { thread: 7, place: 0, operation: None };
+        (rank, (begun * MS, call))
+    };
+    for (rank, event) in [finalize(0, 50), finalize(1, 100)] {
+        let place = traces[rank].events.len() - 1;
+        traces[rank].events.insert(place, event);
+    }
+    with_message(&mut traces, (0, 1), 50, 50);
+    let Efficiency { parallel, load_balance, serialisation, transfer, .. } =
+        Findings::of(&traces).efficiency;
+    for (found, expected) in
+        [(parallel, 0.5), (load_balance, 1.0), (serialisation, 0.5), (transfer, 1.0)]
+    {
+        assert!((found - expected).abs() < 1e-9, "{:?}", Findings::of(&traces).efficiency);
+    }
+}
+
+/// A send that waits for its receive is no slow message.
+#[test]
+fn a_late_receiver_lowers_the_serialisation_efficiency() {
+    let wait = Some((WaitCause::LateReceiver, Some(1), 80));
+    let mut traces = vec![
+        Builder::new(0, &["MPI_Ssend"]).call(0, (20, 100), None, wait).0,
+        Builder::new(1, &["MPI_Recv"]).call(0, (100, 100), None, None).0,
+    ];
+    for trace in &mut traces {
+        trace.events.insert(0, (0, TraceEvent::PhaseEnded));
+        trace.events.push((150 * MS, TraceEvent::PhaseEnded));
+    }
+    // Rank 0 computes 20 and then 50 ms, rank 1 computes 100 ms and is in MPI afterwards.
+    let call = TraceEvent::CallBegan { thread: 7, place: 0, operation: None };
+    let place = traces[1].events.len() - 1;
+    traces[1].events.insert(place, (100 * MS, call));
+    with_message(&mut traces, (0, 1), 20, 100);
+    let Efficiency { serialisation, transfer, .. } = Findings::of(&traces).efficiency;
+    assert!((serialisation - 100.0 / 150.0).abs() < 1e-9, "{serialisation}");
+    assert!((transfer - 1.0).abs() < 1e-9, "{transfer}");
 }
 
 #[test]
@@ -114,7 +217,7 @@ fn the_critical_path_goes_through_what_others_waited_for() {
 
 #[test]
 fn the_kinds_follow_the_functions() {
-    let kind = |function| WaitKind::of(WaitReason::Members, function);
+    let kind = |function| WaitKind::of(WaitCause::Members, function);
     for (function, expected) in [
         ("MPI_Barrier", WaitKind::WaitAtBarrier),
         ("MPI_Allreduce", WaitKind::WaitAtNxN),
@@ -147,7 +250,7 @@ fn nonsense_is_analysed() {
 
 fn any(rank: u32, random: &mut fastrand::Rng) -> AlignedTrace {
     let mut trace = Builder::new(rank, &["MPI_Recv", "MPI_Barrier"]).0;
-    trace.phases = vec!["one".to_owned()];
+    trace.names = vec!["one".to_owned()];
     let mut time = random.u64(0..1000);
     for _ in 0..random.u32(0..60) {
         time += random.u64(0..10_000);
@@ -165,7 +268,7 @@ fn any(rank: u32, random: &mut fastrand::Rng) -> AlignedTrace {
             5 => TraceEvent::PhaseEnded,
             3 => TraceEvent::Waited {
                 thread,
-                reason: WaitReason::Members,
+                cause: WaitCause::Members,
                 peer: random.bool().then(|| random.u32(0..5)),
                 lasted: random.u64(0..20_000),
             },

@@ -1,7 +1,7 @@
 use std::fs::File;
 
 use super::*;
-use crate::{TraceRing, WaitReason};
+use crate::{TraceRing, WaitCause};
 
 const PLACE: &str = "main (a.c:3)";
 
@@ -28,7 +28,7 @@ fn what_a_rank_has_recorded_is_read_without_it() {
     let memory = ring.memory();
     let place = TracedPlace { function: "MPI_Recv".to_owned(), caller: "a.out+0x1".to_owned() };
     memory.note(&TraceNote::Place(place));
-    memory.note(&TraceNote::Phase("assembly".to_owned()));
+    memory.note(&TraceNote::Name("assembly".to_owned()));
     memory.note(&TraceNote::Caller(0, PLACE.to_owned()));
     memory.note(&TraceNote::Caller(7, "nowhere".to_owned()));
     let offsets = vec![ClockOffset { error_ns: 2, ahead_ns: -7 }];
@@ -41,7 +41,7 @@ fn what_a_rank_has_recorded_is_read_without_it() {
     assert_eq!((trace.rank, trace.host.as_str(), trace.dropped), (3, "one", 0));
     assert_eq!(trace.clock, TraceClock { first: 100, first_ns: 1000, last: 150, last_ns: 1500 });
     assert_eq!((trace.places.len(), trace.places[0].caller.as_str()), (1, PLACE));
-    assert_eq!(trace.phases, ["assembly"]);
+    assert_eq!(trace.names, ["assembly"]);
     assert_eq!(trace.events(), [(110, end(1)), (130, end(2))]);
     assert_eq!(RecordedTrace::from_bytes(&seen.to_bytes()), Some(seen));
     ring.memory().set_written();
@@ -61,9 +61,9 @@ fn nothing_is_read_where_nothing_was_recorded() {
 #[cfg_attr(miri, ignore = "asks the system")]
 fn a_wait_that_goes_on_lasts_until_the_end() {
     let (mut ring, other) = begun(1000);
-    let (reason, peer) = (WaitReason::LateSender, Some(4));
-    let waiting = |thread, lasted| TraceEvent::Waiting { thread, reason, peer, lasted };
-    let waited = |thread, lasted| TraceEvent::Waited { thread, reason, peer, lasted };
+    let (cause, peer) = (WaitCause::LateSender, Some(4));
+    let waiting = |thread, lasted| TraceEvent::Waiting { thread, cause, peer, lasted };
+    let waited = |thread, lasted| TraceEvent::Waited { thread, cause, peer, lasted };
     ring.note(110, &waiting(1, 10));
     ring.note(120, &waiting(1, 20));
     ring.note(121, &waiting(2, 5));

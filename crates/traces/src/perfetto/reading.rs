@@ -4,10 +4,18 @@ use std::collections::HashMap;
 
 use prost::Message;
 
-use super::{BYTES, CLOCK_ERROR, COMMUNICATOR, CONTEXT, DROPPED, NUMBER, PEER, PHASES, PLACE, TAG};
+use super::beside::RAIL;
+use super::{
+    ANNOUNCEMENTS, BYTES, CLOCK_ERROR, COMMUNICATOR, CONTEXT, CONTROLS, DROPPED, HELPER, MESSAGES,
+    NUMBER, OFFSET, PEER, PHASES, PIECES, PLACE, RECEIVED, ROOT, SENT, TAG,
+};
 use crate::alignment::AlignedTrace;
+use crate::event::cause_named;
 use crate::schema::{DebugAnnotation, EventType, Trace, TracePacket, TrackDescriptor, TrackEvent};
-use crate::{TraceEvent, TracedMessage, TracedOperation, TracedPlace, WaitReason};
+use crate::{
+    TraceCounter, TraceEvent, TraceTrack, TracedContent, TracedExchange, TracedMessage,
+    TracedOperation, TracedPacket, TracedPlace, TracedSpan, WaitCause,
+};
 
 /// More ranks than any job has. Exports have a list for each rank up to the last one.
 const RANKS_MAX: u32 = 1 << 22;
@@ -49,19 +57,37 @@ struct RankReader {
     trace: AlignedTrace,
     names: HashMap<u64, String>,
     annotations: HashMap<u64, String>,
-    /// The threads by their tracks.
-    threads: HashMap<u64, u64>,
-    /// The track of phases.
-    phase_track: Option<u64>,
+    /// The tracks by their ids.
+    tracks: HashMap<u64, ReadTrack>,
+    /// The number of threads among them.
+    threads: u64,
     places: HashMap<TracedPlace, u32>,
+    /// The numbers of the names of phases, rails and other work.
+    numbers: HashMap<String, u32>,
     /// The slices that each thread is in.
     open: HashMap<u64, Vec<OpenSlice>>,
+    /// The span that began last on each track of spans: its beginning, name, peer and bytes.
+    spans: HashMap<u64, (u64, u32, Option<u32>, u64)>,
+}
+
+/// What a track shows.
+#[derive(Clone, Copy)]
+enum ReadTrack {
+    /// The calls of the thread with this number.
+    Thread(u64),
+    /// The spans of a thread, and its messages.
+    Helper(u64),
+    Spans(TraceTrack),
+    Phases,
+    /// The packets of the rail with this name.
+    Rail(u32),
+    Counter(TraceCounter),
 }
 
 /// A slice that has not ended.
 enum OpenSlice {
     Call,
-    Wait { begun: u64, reason: WaitReason, peer: Option<u32> },
+    Wait { begun: u64, cause: WaitCause, peer: Option<u32> },
 }
 
 /// The annotations of an event.
@@ -94,32 +120,73 @@ impl RankReader {
         {
             (self.trace.rank, self.trace.host) = (rank, host.to_owned());
         }
-        if descriptor.name.as_deref() == Some(PHASES) {
-            self.phase_track = descriptor.uuid;
+        let uuid = descriptor.uuid.unwrap_or(0);
+        if let Some(thread) = &descriptor.thread {
+            let number = self.threads;
+            self.threads += 1;
+            let is_helper = thread.thread_name.as_deref() == Some(HELPER);
+            let track =
+                if is_helper { ReadTrack::Helper(number) } else { ReadTrack::Thread(number) };
+            self.tracks.entry(uuid).or_insert(track);
+        } else if let Some(name) = &descriptor.name
+            && let Some(track) = self.track_named(name)
+        {
+            self.tracks.insert(uuid, track);
         }
-        if descriptor.thread.is_some() {
-            let next = self.threads.len() as u64;
-            self.threads.entry(descriptor.uuid.unwrap_or(0)).or_insert(next);
+    }
+
+    /// Returns the track of no thread that has this name.
+    fn track_named(&mut self, name: &str) -> Option<ReadTrack> {
+        if name == PHASES {
+            return Some(ReadTrack::Phases);
         }
+        if let Some(rail) = name.strip_prefix(RAIL) {
+            return Some(ReadTrack::Rail(self.number_of(rail)));
+        }
+        let counter = TraceCounter::ALL.into_iter().find(|counter| counter.name() == name);
+        counter.map(ReadTrack::Counter).or_else(|| TraceTrack::named(name, 0).map(ReadTrack::Spans))
+    }
+
+    /// Returns the number of a name.
+    fn number_of(&mut self, name: &str) -> u32 {
+        if let Some(number) = self.numbers.get(name) {
+            return *number;
+        }
+        let number = self.trace.names.len() as u32;
+        self.trace.names.push(name.to_owned());
+        self.numbers.insert(name.to_owned(), number);
+        number
     }
 
     fn event(&mut self, time: u64, event: &TrackEvent) -> Option<TraceEvent> {
         let kind = EventType::try_from(event.r#type?).ok()?;
-        if event.track_uuid == self.phase_track {
-            return self.phase(kind, event);
-        }
-        let thread = *self.threads.get(&event.track_uuid?)?;
-        match kind {
-            EventType::SliceEnd => match self.open.get_mut(&thread)?.pop()? {
-                OpenSlice::Call => Some(TraceEvent::CallEnded { thread }),
-                OpenSlice::Wait { begun, reason, peer } => {
-                    let lasted = time.saturating_sub(begun);
-                    Some(TraceEvent::Waited { thread, reason, peer, lasted })
+        let uuid = event.track_uuid?;
+        match (*self.tracks.get(&uuid)?, kind) {
+            (_, EventType::Unspecified) => None,
+            (ReadTrack::Phases, _) => self.phase(kind, event),
+            (ReadTrack::Rail(rail), _) => self.packet(rail, event),
+            (ReadTrack::Counter(counter), _) => {
+                let value = event.counter_value?.try_into().ok()?;
+                Some(TraceEvent::Counted { counter, value })
+            }
+            (ReadTrack::Spans(track), _) => self.span(time, uuid, track, event),
+            (ReadTrack::Helper(thread), EventType::SliceBegin | EventType::SliceEnd) => {
+                self.span(time, uuid, TraceTrack::Helper(thread), event)
+            }
+            (ReadTrack::Thread(thread), EventType::SliceBegin) => self.begin(time, thread, event),
+            (ReadTrack::Thread(thread), EventType::SliceEnd) => {
+                match self.open.get_mut(&thread)?.pop()? {
+                    OpenSlice::Call => Some(TraceEvent::CallEnded { thread }),
+                    OpenSlice::Wait { begun, cause, peer } => {
+                        let lasted = time.saturating_sub(begun);
+                        Some(TraceEvent::Waited { thread, cause, peer, lasted })
+                    }
                 }
-            },
-            EventType::SliceBegin => self.begin(time, thread, event),
-            EventType::Instant => self.instant(thread, event),
-            EventType::Unspecified => None,
+            }
+            (ReadTrack::Thread(thread) | ReadTrack::Helper(thread), EventType::Instant) => {
+                self.instant(thread, event)
+            }
+            (ReadTrack::Thread(_) | ReadTrack::Helper(_), EventType::Counter) => None,
         }
     }
 
@@ -127,13 +194,45 @@ impl RankReader {
         if kind == EventType::SliceEnd {
             return Some(TraceEvent::PhaseEnded);
         }
-        let name = self.names.get(&event.name_iid?)?;
-        let known = self.trace.phases.iter().position(|one| one == name);
-        let index = known.unwrap_or_else(|| {
-            self.trace.phases.push(name.clone());
-            self.trace.phases.len() - 1
-        });
-        Some(TraceEvent::PhaseBegan { name: index as u32 })
+        let name = self.names.get(&event.name_iid?)?.clone();
+        Some(TraceEvent::PhaseBegan { name: self.number_of(&name) })
+    }
+
+    /// Reads the beginning or the end of a span.
+    fn span(
+        &mut self,
+        time: u64,
+        uuid: u64,
+        track: TraceTrack,
+        event: &TrackEvent,
+    ) -> Option<TraceEvent> {
+        if event.r#type == Some(EventType::SliceBegin as i32) {
+            let name = self.names.get(&event.name_iid?)?.clone();
+            let notes = self.notes(event);
+            let (peer, bytes) = (notes.number(PEER), notes.unsigned(BYTES).unwrap_or(0));
+            let name = self.number_of(&name);
+            self.spans.insert(uuid, (time, name, peer, bytes));
+            return None;
+        }
+        let (begun, name, peer, bytes) = self.spans.remove(&uuid)?;
+        let (lasted, ago) = (time.saturating_sub(begun), 0);
+        Some(TraceEvent::Ran(TracedSpan { track, name, peer, bytes, lasted, ago }))
+    }
+
+    fn packet(&self, rail: u32, event: &TrackEvent) -> Option<TraceEvent> {
+        let notes = self.notes(event);
+        let content = match (notes.number(MESSAGES), notes.unsigned(OFFSET)) {
+            (Some(messages), _) => TracedContent::Records {
+                messages,
+                announcements: notes.number(ANNOUNCEMENTS)?,
+                pieces: notes.number(PIECES)?,
+                controls: notes.number(CONTROLS)?,
+            },
+            (None, Some(offset)) => TracedContent::Part(offset),
+            (None, None) => TracedContent::Again,
+        };
+        let (peer, bytes) = (notes.number(PEER)?, notes.unsigned(BYTES)?);
+        Some(TraceEvent::Posted(TracedPacket { rail, peer, bytes, content }))
     }
 
     fn begin(&mut self, time: u64, thread: u64, event: &TrackEvent) -> Option<TraceEvent> {
@@ -145,9 +244,16 @@ impl RankReader {
         let operation = communicator.zip(notes.number(NUMBER));
         let operation =
             operation.map(|(communicator, number)| TracedOperation { communicator, number });
+        let exchange = notes.unsigned(SENT).zip(notes.unsigned(RECEIVED));
+        let exchange = exchange.map(|(sent, received)| TracedExchange {
+            thread,
+            root: notes.number(ROOT),
+            sent,
+            received,
+        });
         let open = self.open.entry(thread).or_default();
-        if let Some(reason) = WaitReason::named(&name, peer) {
-            open.push(OpenSlice::Wait { begun: time, reason, peer });
+        if let Some(cause) = cause_named(&name, peer) {
+            open.push(OpenSlice::Wait { begun: time, cause, peer });
             return None;
         }
         open.push(OpenSlice::Call);
@@ -157,7 +263,8 @@ impl RankReader {
         if number == next {
             self.trace.places.push(place);
         }
-        Some(TraceEvent::CallBegan { thread, place: number, operation })
+        self.trace.events.push((time, TraceEvent::CallBegan { thread, place: number, operation }));
+        exchange.map(TraceEvent::Exchanged)
     }
 
     fn instant(&mut self, thread: u64, event: &TrackEvent) -> Option<TraceEvent> {
@@ -238,6 +345,12 @@ mod tests {
                 .then(|| TracedOperation { communicator: random.u64(..), number: random.u32(..) });
             known.push(thread);
             trace.events.push((time, TraceEvent::CallBegan { thread, place, operation }));
+            if random.bool() {
+                let (sent, received) = (random.u64(..), random.u64(..));
+                let root = random.bool().then(|| random.u32(0..9));
+                let exchange = TracedExchange { thread, root, sent, received };
+                trace.events.push((time, TraceEvent::Exchanged(exchange)));
+            }
             for _ in 0..random.u32(0..3) {
                 time += random.u64(100..1000);
                 let message = TracedMessage {
@@ -249,7 +362,7 @@ mod tests {
                     number: random.u32(..),
                 };
                 let peer = random.bool().then(|| random.u32(0..9));
-                let reasons = [WaitReason::LateSender, WaitReason::Members, WaitReason::Other];
+                let reasons = [WaitCause::LateSender, WaitCause::Members, WaitCause::Other];
                 trace.events.push((
                     time,
                     match random.u32(0..3) {
@@ -257,7 +370,7 @@ mod tests {
                         1 => TraceEvent::Matched(message),
                         _ => TraceEvent::Waited {
                             thread,
-                            reason: reasons[random.usize(0..3)],
+                            cause: reasons[random.usize(0..3)],
                             peer,
                             lasted: random.u64(0..100),
                         },
@@ -267,13 +380,113 @@ mod tests {
             time += 1;
             trace.events.push((time, TraceEvent::CallEnded { thread }));
             if random.bool() {
-                let name = trace.phases.len() as u32;
-                trace.phases.push(format!("phase {name}"));
+                let name = trace.names.len() as u32;
+                trace.names.push(format!("phase {name}"));
                 trace.events.push((time, TraceEvent::PhaseBegan { name }));
                 trace.events.push((time + 1, TraceEvent::PhaseEnded));
             }
+            for _ in 0..random.u32(0..4) {
+                time += random.u64(0..100);
+                let name = trace.names.len() as u32;
+                let event = beside(name, random);
+                if !matches!(event, TraceEvent::Counted { .. }) {
+                    trace.names.push(format!("name {name}"));
+                }
+                trace.events.push((time, event));
+            }
         }
         trace
+    }
+
+    /// An event beside the calls, with a name.
+    fn beside(name: u32, random: &mut fastrand::Rng) -> TraceEvent {
+        let peer = random.u32(0..9);
+        match random.u32(0..3) {
+            0 => {
+                let track = match random.u32(0..3) {
+                    0 => TraceTrack::Copies,
+                    1 => TraceTrack::Files,
+                    _ => TraceTrack::Processor(random.u64(0..3)),
+                };
+                TraceEvent::Ran(TracedSpan {
+                    track,
+                    name,
+                    peer: random.bool().then_some(peer),
+                    bytes: random.u64(0..3),
+                    // Spans of one track overlap.
+                    lasted: random.u64(0..500),
+                    ago: 0,
+                })
+            }
+            1 => {
+                let content = match random.u32(0..3) {
+                    0 => TracedContent::Part(random.u64(..)),
+                    1 => TracedContent::Again,
+                    _ => TracedContent::Records {
+                        messages: random.u32(..),
+                        announcements: random.u32(..),
+                        pieces: random.u32(..),
+                        controls: random.u32(..),
+                    },
+                };
+                let bytes = random.u64(..);
+                TraceEvent::Posted(TracedPacket { rail: name, peer, bytes, content })
+            }
+            _ => TraceEvent::Counted {
+                counter: TraceCounter::ALL[random.usize(0..TraceCounter::ALL.len())],
+                value: random.u64(..) >> 1,
+            },
+        }
+    }
+
+    #[test]
+    fn the_thread_of_the_helper_is_named() {
+        let mut trace = any(0, &mut fastrand::Rng::with_seed(1));
+        trace.names.push("progress".to_owned());
+        let (end, name) = (trace.events.last().unwrap().0, trace.names.len() as u32 - 1);
+        // Two threads of the program and the helper; tracks get numbers as they appear.
+        let threads = trace.events.iter().filter_map(|(_, event)| match event {
+            TraceEvent::CallBegan { thread, .. } => Some(*thread),
+            _ => None,
+        });
+        let number = threads.max().unwrap() + 1;
+        let track = TraceTrack::Helper(number);
+        let span = TracedSpan { track, name, peer: None, bytes: 0, lasted: 40, ago: 0 };
+        let message =
+            TracedMessage { thread: number, context: 1, peer: 2, tag: 3, bytes: 4, number: 5 };
+        trace.events.push((end + 90, TraceEvent::Ran(span)));
+        trace.events.push((end + 95, TraceEvent::Matched(message)));
+        assert_eq!(read(&trace_of(&[trace.clone()])), Ok(vec![trace]));
+    }
+
+    #[test]
+    fn spans_that_overlap_are_in_different_lanes() {
+        let span = |lasted| {
+            let (track, name) = (TraceTrack::Files, 0);
+            TraceEvent::Ran(TracedSpan { track, name, peer: None, bytes: 1, lasted, ago: 0 })
+        };
+        let (host, names) = ("one".to_owned(), vec!["read".to_owned()]);
+        let events = vec![(1000, span(100)), (1010, span(5)), (1200, span(300)), (1300, span(50))];
+        let trace = AlignedTrace { host, names, events, ..AlignedTrace::default() };
+        let file = Trace::decode(&trace_of(&[trace])[..]).unwrap();
+        let mut open = HashMap::new();
+        let mut slices: Vec<(u64, u64, u64)> = Vec::new();
+        for packet in file.packet {
+            let (Some(time), Some(event)) = (packet.timestamp, packet.track_event) else {
+                continue;
+            };
+            let track = event.track_uuid.unwrap();
+            match open.remove(&track) {
+                Some(begun) => slices.push((track, begun, time)),
+                None => drop(open.insert(track, time)),
+            }
+        }
+        assert_eq!(slices.len(), 4);
+        for (index, one) in slices.iter().enumerate() {
+            for other in &slices[..index] {
+                assert!(one.0 != other.0 || one.1 >= other.2 || other.1 >= one.2, "{slices:?}");
+            }
+        }
     }
 
     #[test]
