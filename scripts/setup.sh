@@ -69,6 +69,8 @@ if [ "$task" = test ]; then
         missing+=(libfabric1)
     # Its declarations are compared with its headers.
     [ -e /usr/include/rdma/fabric.h ] || missing+=(libfabric-dev)
+    # Traces are written by the library of OTF2, and printed by its tools.
+    has otf2-print || missing+=(otf2-tools)
     # Placements are compared with those of Scotch.
     has scotch_gmap || missing+=(scotch)
 fi

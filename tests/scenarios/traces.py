@@ -3,11 +3,12 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import tempfile
 import time
 
-from harness.scenarios import needs_combray, run
+from harness.scenarios import Skip, needs_combray, run
 
 from . import hosts
 
@@ -334,6 +335,37 @@ def packets_of_rails_are_in_the_timeline(runner):
         assert 0 < sent <= submitted, (sent, submitted)
 
 
+def archives_of_otf2_have_all_events(runner):
+    needs_combray(runner)
+    printer = shutil.which("otf2-print")
+    if not printer:
+        raise Skip("there is no otf2-print")
+    with tempfile.TemporaryDirectory(dir=runner.build) as folder:
+        file, _, ranks = traced_work(runner, 3, folder)
+        # An archive that is there is replaced.
+        for _ in range(2):
+            code, output, _ = run([combray(runner), "trace", file, "--to", "otf2"], timeout=60)
+            assert code == 0, output
+        code, output, _ = run([printer, os.path.join(folder, "run.otf2", "traces.otf2")], timeout=60)
+        assert code == 0 and "rror" not in output, output[-2000:]
+        lines = [line.split() for line in output.splitlines()]
+        printed = {}
+        for line in lines:
+            if len(line) > 2 and line[1].isdigit() and line[2].isdigit():
+                printed[line[0]] = printed.get(line[0], 0) + 1
+        counts = {}
+        for event in (event for events in ranks for event in events):
+            counts[event["kind"]] = counts.get(event["kind"], 0) + 1
+        slices = counts["call"] + counts["wait"] + counts["work"]
+        expected = {"MPI_SEND": counts["send"], "MPI_RECV": counts["match"], "METRIC": counts["counter"],
+                    "ENTER": slices, "LEAVE": slices}
+        assert {name: printed.get(name) for name in expected} == expected, (printed, counts)
+        # 3 MPI_Allreduce, MPI_Bcast, MPI_Gatherv, MPI_Alltoall and MPI_Barrier of 3 ranks.
+        assert printed["MPI_COLLECTIVE_END"] >= 3 * 7, printed
+        code, output, _ = run([printer, "-G", os.path.join(folder, "run.otf2", "traces.otf2")], timeout=60)
+        assert code == 0 and "MPI_Allreduce" in output and "rank 2" in output, output[:2000]
+
+
 def jobs_that_end_early_have_traces(runner):
     needs_combray(runner)
     for how, (code, options) in EARLY_ENDS.items():
@@ -418,6 +450,7 @@ SCENARIOS = [
     traces_are_exported,
     all_kinds_of_work_are_in_one_timeline,
     packets_of_rails_are_in_the_timeline,
+    archives_of_otf2_have_all_events,
     efficiencies_are_those_of_known_programs,
     other_files_are_refused,
 ]

@@ -60,6 +60,7 @@ const TIERS: &[(&str, u32)] = &[
     ("drivers", 3),
     ("launch", 3),
     ("threads", 3),
+    ("otf2", 3),
     ("launcher", 4),
     ("progress", 4),
     ("runtime", 5),
@@ -109,6 +110,7 @@ const UNSAFE_ALLOWED: &[&str] = &[
     "driver-shm",
     "pmix",
     "devices",
+    "otf2",
     "threads",
     "openmp",
     // In models and tests of the library entry and the lock.

@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use otf2::{ARCHIVE_NAME, Otf2Library};
 use traces::alignment::AlignedTrace;
-use traces::export::{self, ExportedFile};
+use traces::export::{self, ExportedFile, Otf2Archive};
 use traces::{Findings, perfetto};
 
 use crate::output::print;
@@ -24,7 +25,7 @@ pub struct TraceOptions {
     /// Writes the trace in another format beside it, or to --output, instead of printing findings
     #[arg(long, value_name = "FORMAT", conflicts_with_all = ["json", "picture"])]
     to: Option<Format>,
-    /// The file for --to; for tit the folder
+    /// The file for --to; for tit and otf2 the folder
     #[arg(long, value_name = "FILE", requires = "to")]
     output: Option<PathBuf>,
 }
@@ -40,6 +41,8 @@ enum Format {
     Goal,
     /// A time-independent trace for SimGrid: a folder
     Tit,
+    /// An archive for Score-P's tools, Scalasca and Vampir: a folder
+    Otf2,
 }
 
 impl Format {
@@ -50,6 +53,7 @@ impl Format {
             Format::Html => "html",
             Format::Goal => "goal",
             Format::Tit => "tit",
+            Format::Otf2 => "otf2",
         }
     }
 }
@@ -66,12 +70,16 @@ pub fn run(options: &TraceOptions) -> Result<(), String> {
     if let Some(format) = options.to {
         let beside = || options.file.with_extension(format.ending());
         let target = options.output.clone().unwrap_or_else(beside);
-        write(&target, &exported(format, &traces)).map_err(|cause| {
+        let written = match exported(format, &traces) {
+            Exported::Files(files) => write(&target, &files).map_err(|cause| cause.to_string()),
+            Exported::Otf2(archive) => write_otf2(&target, &archive),
+        };
+        written.map_err(|cause| {
             format!("the trace cannot be written to {}: {cause}", target.display())
         })?;
         let latency = match format {
             Format::Goal | Format::Tit => export::latency_ns(&traces),
-            Format::Json | Format::Html => None,
+            Format::Json | Format::Html | Format::Otf2 => None,
         };
         let latency = latency.map_or(String::new(), |ns| {
             format!("Awaited messages took {:.1} us (median).\n", ns as f64 / 1e3)
@@ -85,15 +93,36 @@ pub fn run(options: &TraceOptions) -> Result<(), String> {
     print(&if options.json { findings.to_json() } else { findings.page() })
 }
 
-/// Returns the files of an export; a single one has no name.
-fn exported(format: Format, traces: &[AlignedTrace]) -> Vec<ExportedFile> {
-    let alone = |text| vec![ExportedFile { name: String::new(), text }];
+/// A trace in another format.
+enum Exported {
+    /// The files; a single one has no name.
+    Files(Vec<ExportedFile>),
+    Otf2(Otf2Archive),
+}
+
+fn exported(format: Format, traces: &[AlignedTrace]) -> Exported {
+    let alone = |text| Exported::Files(vec![ExportedFile { name: String::new(), text }]);
     match format {
         Format::Json => alone(export::json(traces)),
         Format::Html => alone(export::html(&Findings::of(traces))),
         Format::Goal => alone(export::goal(traces)),
-        Format::Tit => export::tit(traces),
+        Format::Tit => Exported::Files(export::tit(traces)),
+        Format::Otf2 => Exported::Otf2(export::otf2(traces)),
     }
+}
+
+/// Writes an archive into a folder, in place of an archive that is there.
+fn write_otf2(target: &Path, archive: &Otf2Archive) -> Result<(), String> {
+    let library = Otf2Library::load().map_err(|error| error.to_string())?;
+    let anchor = target.join(ARCHIVE_NAME).with_extension("otf2");
+    if anchor.exists() {
+        let old = [anchor, target.join(ARCHIVE_NAME).with_extension("def")];
+        let removed = old.iter().try_for_each(fs::remove_file);
+        removed
+            .and_then(|()| fs::remove_dir_all(target.join(ARCHIVE_NAME)))
+            .map_err(|cause| format!("the archive that is there cannot be removed: {cause}"))?;
+    }
+    library.write(target, archive).map_err(|error| error.to_string())
 }
 
 fn write(target: &Path, files: &[ExportedFile]) -> std::io::Result<()> {

@@ -2,10 +2,13 @@
 
 mod events;
 mod html;
+mod otf2;
 
 use crate::Findings;
 use crate::alignment::AlignedTrace;
 use crate::skeleton::{self, Action, Skeleton, Work};
+
+pub use otf2::{Otf2Archive, Otf2Communicator, Otf2Event, Otf2Location, Otf2Region};
 
 /// A file of an export: its name, relative to the folder of the export, and its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +23,11 @@ pub struct ExportedFile {
 /// times in nanoseconds.
 pub fn json(traces: &[AlignedTrace]) -> String {
     events::json(traces)
+}
+
+/// Returns the trace as an archive of OTF2.
+pub fn otf2(traces: &[AlignedTrace]) -> Otf2Archive {
+    otf2::archive(traces)
 }
 
 /// Returns the findings and the timeline as a page that needs nothing else.
@@ -111,7 +119,7 @@ mod tests {
     }
 
     /// Rank 0 computes 100 ns, sends, and enters a barrier; rank 1 waits 60 ns for the message.
-    fn job() -> [AlignedTrace; 2] {
+    pub(super) fn job() -> [AlignedTrace; 2] {
         let message =
             |peer| TracedMessage { thread: 1, context: 7, peer, tag: -3, bytes: 8, number: 0 };
         let operation = Some(TracedOperation { communicator: 4, number: 0 });
