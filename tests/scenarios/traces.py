@@ -113,7 +113,8 @@ def phases_show_which_rank_is_slow(runner):
     assert uneven["load_balance"] < 0.7 and 0.3 < uneven["waiting"] < 0.6, uneven
 
 
-# By the argument of tests/c/wait_states.c with two processes: what bounds the serialisation and the transfer efficiency.
+# By the argument of tests/c/wait_states.c with two processes: lower bounds of the serialisation and the transfer
+# efficiency.
 EFFICIENCIES = {
     # Rank 1 computes, and the others do nothing: no time is lost for dependencies or messages.
     "wait_at_barrier": (0.8, 0.8),
@@ -280,7 +281,7 @@ def traced_work(runner, count, folder, *before):
     return file, found, [one["events"] for one in ranks]
 
 
-# By function: the bytes that the members of an operation of two processes contribute and get, in traced_work.
+# By function: the bytes that the members of an operation of two processes contribute and get.
 EXCHANGED = {
     "MPI_Allreduce": (2 * 3 * 800, 2 * 3 * 800),
     "MPI_Bcast": (1000, 1000),

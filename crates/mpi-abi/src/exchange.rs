@@ -186,7 +186,7 @@ impl Arguments<'_> {
             true => (outgoing(communicator), incoming(communicator)),
             false => (all, all),
         };
-        // Who has one block, and who one for each member.
+        // The numbers of blocks that the member sends and receives.
         let (sends, receives) = if name.contains("allgather") {
             (1, from)
         } else if name.contains("alltoall") {

@@ -1,5 +1,5 @@
-//! What threads outside of the library did when: system calls for files, user-level threads, visits of
-//! the helper, copies. A trace has one writer, the thread that is in the library.
+//! What threads outside of the library did when: system calls for files, user-level threads,
+//! visits of the helper, copies. A trace has one writer, the thread that is in the library.
 //! So other threads put their spans into a list, from which that thread takes them
 //! (`runtime/tracing.rs`).
 //!

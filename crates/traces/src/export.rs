@@ -60,8 +60,8 @@ pub fn goal(traces: &[AlignedTrace]) -> String {
     text
 }
 
-/// Returns how long a message for which a rank waited took until the rank went on, in nanoseconds
-/// and as the median: the latency of the network for a simulation of [`goal`] or [`tit`]. `None` if
+/// Returns how long a message for which a rank waited took until it was matched, in nanoseconds and
+/// as the median: the latency of the network for a simulation of [`goal`] or [`tit`]. `None` if
 /// no rank waited for a message.
 pub fn latency_ns(traces: &[AlignedTrace]) -> Option<u64> {
     skeleton::latency_ns(traces)
@@ -146,7 +146,7 @@ mod tests {
                 1,
                 vec![
                     (40, began(1)),
-                    (100, TraceEvent::Matched(message(0))),
+                    (101, TraceEvent::Matched(message(0))),
                     (101, waited),
                     (110, ended),
                     (130, barrier),

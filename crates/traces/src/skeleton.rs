@@ -59,8 +59,8 @@ struct Operation {
     last: (u64, u32),
 }
 
-/// Returns how long what was awaited took from the rank that came late to the one that waited, in
-/// nanoseconds: the median of all messages for which a rank waited; `None` if there are none.
+/// Returns how long messages for which a rank waited took from their submission to their match, in
+/// nanoseconds: the median; `None` if there are none.
 pub(crate) fn latency_ns(traces: &[AlignedTrace]) -> Option<u64> {
     let ends = MessageEnds::of(traces);
     let mut latencies = Vec::new();
@@ -70,11 +70,11 @@ pub(crate) fn latency_ns(traces: &[AlignedTrace]) -> Option<u64> {
             let TraceEvent::Matched(message) = event else { continue };
             let began = ends.sent.get(&matched_name(trace.rank, message));
             let wait = waits.partition_point(|(_, end)| *end < *time);
-            if let (Some(began), Some((since, end))) = (began, waits.get(wait))
+            if let (Some(began), Some((since, _))) = (began, waits.get(wait))
                 && since <= began
                 && began <= time
             {
-                latencies.push(end - began);
+                latencies.push(time - began);
             }
         }
     }
@@ -92,7 +92,6 @@ impl Skeleton {
             ends: MessageEnds::of(traces),
             operations: operations(traces),
             latency: latency_ns(traces).unwrap_or(0),
-            acknowledged: HashSet::new(),
             answers: HashMap::new(),
             tags: HashMap::new(),
         };
@@ -184,10 +183,9 @@ struct Builder {
     operations: HashMap<TracedOperation, Operation>,
     /// How long what was awaited takes, in nanoseconds.
     latency: u64,
-    /// The messages for whose receive the sender waited.
-    acknowledged: HashSet<MessageName>,
-    /// The ends of these waits with the receivers, by the rank of the sender.
-    answers: HashMap<u32, Vec<(u64, u32)>>,
+    /// By rank: the empty messages by which receivers answer senders that wait for them, in the
+    /// order of their times.
+    answers: HashMap<u32, Vec<(u64, Action)>>,
     /// The tags of messages, by context and tag, or by the communicator of operations.
     tags: HashMap<(u64, Option<i32>), u32>,
 }
@@ -204,6 +202,7 @@ impl Builder {
             matches.entry((name.0, name.1)).or_default().push((*time, *name));
         }
         matches.values_mut().for_each(|all| all.sort_unstable());
+        let mut answered: HashSet<MessageName> = HashSet::new();
         for trace in traces {
             for (time, event) in &trace.events {
                 let &TraceEvent::Waited { cause, peer: Some(peer), lasted, .. } = event else {
@@ -217,12 +216,19 @@ impl Builder {
                 let before = found.partition_point(|(matched, _)| matched <= time);
                 if let Some((matched, name)) = found[..before].last()
                     && *matched >= begun
-                    && self.acknowledged.insert(*name)
+                    && answered.insert(*name)
                 {
-                    self.answers.entry(trace.rank).or_default().push((*time, peer));
+                    // The receiver has taken the data when the sender goes on.
+                    let sent = time.saturating_sub(self.latency).max(matched + 1);
+                    let tag = self.tag(ANSWERS, None);
+                    let of = |rank: u32| Action::Receive { peer: rank, tag, bytes: 0 };
+                    self.answers.entry(trace.rank).or_default().push((*time, of(peer)));
+                    let answer = Action::Send { peer: trace.rank, tag, bytes: 0 };
+                    self.answers.entry(peer).or_default().push((sent, answer));
                 }
             }
         }
+        self.answers.values_mut().for_each(|all| all.sort_by_key(|(time, _)| *time));
     }
 
     fn actions(&mut self, trace: &AlignedTrace) -> Vec<Action> {
@@ -239,9 +245,8 @@ impl Builder {
             actions.extend_from_slice(more);
         };
         for (time, event) in &trace.events {
-            while let Some((end, peer)) = answers.next_if(|(end, _)| end <= time) {
-                let tag = self.tag(ANSWERS, None);
-                add(end, &[Action::Receive { peer, tag, bytes: 0 }]);
+            while let Some((at, action)) = answers.next_if(|(at, _)| at <= time) {
+                add(at, &[action]);
             }
             match event {
                 TraceEvent::Sent(message)
@@ -259,10 +264,6 @@ impl Builder {
                     let tag = self.tag(message.context, Some(message.tag));
                     let (peer, bytes) = (message.peer, message.bytes);
                     add(*time, &[Action::Receive { peer, tag, bytes }]);
-                    if self.acknowledged.contains(&name) {
-                        let tag = self.tag(ANSWERS, None);
-                        add(*time, &[Action::Send { peer, tag, bytes: 0 }]);
-                    }
                 }
                 TraceEvent::CallBegan { thread, operation: Some(operation), .. } => {
                     let tag = self.tag(operation.communicator, None);
@@ -299,7 +300,7 @@ impl Builder {
                 calls_of(trace).into_iter().map(|(begun, end, _)| (begun, end)).collect()
             }
             Work::All => {
-                let mut waits = waits_of(trace);
+                let mut waits = until_matched(trace, waits_of(trace));
                 waits.extend(self.short_waits(trace));
                 waits
             }
@@ -452,6 +453,23 @@ fn waits_of(trace: &AlignedTrace) -> Vec<(u64, u64)> {
         _ => None,
     });
     waits.collect()
+}
+
+/// Ends each wait when the last message is matched in it: from then on the rank copies.
+fn until_matched(trace: &AlignedTrace, mut waits: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+    let matched = trace.events.iter().filter_map(|(time, event)| match event {
+        TraceEvent::Matched(_) => Some(*time),
+        _ => None,
+    });
+    let matched: Vec<u64> = matched.collect();
+    for (begun, end) in &mut waits {
+        let before = matched.partition_point(|time| time <= end);
+        let last = before.checked_sub(1).and_then(|last| matched.get(last));
+        if let Some(last) = last.filter(|last| **last > *begun) {
+            *end = *last;
+        }
+    }
+    waits
 }
 
 /// A call: its beginning, its end, and the collective operation that it is, if it blocks.

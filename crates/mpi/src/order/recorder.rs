@@ -149,8 +149,8 @@ mod tests {
 
     #[test]
     fn receives_that_were_cancelled_are_forgotten() {
-        let folder = std::env::temp_dir().join(format!("order-{}", std::process::id()));
-        let recorder = Recorder::create(&folder.join("rank0.order"), 0, 1).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let recorder = Recorder::create(&folder.path().join("rank0.order"), 0, 1).unwrap();
         let context = ContextId(7);
         for order in 0..1000 {
             recorder.expect(context, order, order);
@@ -159,6 +159,5 @@ mod tests {
             recorder.receive_cancelled(context, receive);
         }
         assert!(recorder.state.borrow().posted.is_empty());
-        fs::remove_dir_all(folder).unwrap();
     }
 }

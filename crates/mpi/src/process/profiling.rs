@@ -2,6 +2,8 @@
 //! is recorded with its time and its waits, and process 0 prints the profile of all processes at
 //! the end.
 
+mod collective_names;
+
 use std::cell::{OnceCell, RefCell};
 use std::ffi::OsString;
 use std::fmt;
@@ -24,6 +26,7 @@ use traces::{TraceEvent, TraceNote, TracedExchange, TracedPlace};
 use super::tracing::OwnTrace;
 use super::{Process, ThreadLevel};
 use crate::process::descriptions::is_one_sided;
+use collective_names::{begins_collective, is_collective};
 
 /// The recorded calls of a process.
 #[derive(Debug)]
@@ -685,47 +688,6 @@ impl SiteRecord {
 /// The rank, if the list contains exactly one.
 fn only(ranks: &[u32]) -> Option<u32> {
     if let [one] = ranks { Some(*one) } else { None }
-}
-
-/// Whether all members of a communicator call a function together.
-fn is_collective(function: &str) -> bool {
-    let name = function.trim_start_matches("MPI_");
-    let beginnings = [
-        "Barrier",
-        "Bcast",
-        "Gather",
-        "Scatter",
-        "Allgather",
-        "Allreduce",
-        "Alltoall",
-        "Reduce",
-        "Scan",
-        "Exscan",
-        "Neighbor_",
-        "Comm_dup",
-        "Comm_split",
-        "Comm_create",
-        "Cart_create",
-        "Graph_create",
-        "Dist_graph_create",
-        "Win_fence",
-        "Win_create",
-        "Win_allocate",
-        "Win_free",
-        "File_open",
-        "File_close",
-    ];
-    let is_of_all = beginnings.iter().any(|beginning| name.starts_with(beginning));
-    let is_of_some = ["Reduce_local", "Comm_create_group"].contains(&name);
-    is_of_all && !is_of_some || name.starts_with("File_") && name.ends_with("_all")
-}
-
-/// Whether a function begins a collective operation, such as `MPI_Iallreduce`.
-fn begins_collective(function: &str) -> bool {
-    let begun = function.strip_prefix("MPI_I").unwrap_or_default();
-    let mut letters = begun.chars();
-    let capital = letters.next().map(|first| first.to_ascii_uppercase());
-    capital.is_some_and(|capital| is_collective(&format!("{capital}{}", letters.as_str())))
 }
 
 fn seconds(ns: u64) -> f64 {

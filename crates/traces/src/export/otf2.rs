@@ -321,18 +321,8 @@ impl Converter {
                 };
                 rank.add(rank.main, time, event);
             }
-            TraceEvent::PhaseBegan { name } => {
-                let name = trace.names.get(name as usize).map_or("phase", |name| name);
-                let region = self.region(name, values::CODE, values::USER);
-                if let Some(last) = rank.phase.replace(region) {
-                    rank.add(Place::Phases, time, Otf2Event::Leave(last));
-                }
-                rank.add(Place::Phases, time, Otf2Event::Enter(region));
-            }
-            TraceEvent::PhaseEnded => {
-                if let Some(region) = rank.phase.take() {
-                    rank.add(Place::Phases, time, Otf2Event::Leave(region));
-                }
+            TraceEvent::PhaseBegan { .. } | TraceEvent::PhaseEnded => {
+                self.phase(rank, trace, time, event);
             }
             TraceEvent::Ran(span) => self.span(rank, trace, time, span),
             TraceEvent::Counted { counter, value } => {
@@ -340,6 +330,18 @@ impl Converter {
             }
             // OTF2 has no records for packets.
             TraceEvent::Posted(_) | TraceEvent::Waiting { .. } => {}
+        }
+    }
+
+    fn phase(&mut self, rank: &mut Rank, trace: &AlignedTrace, time: u64, event: &TraceEvent) {
+        if let Some(last) = rank.phase.take() {
+            rank.add(Place::Phases, time, Otf2Event::Leave(last));
+        }
+        if let TraceEvent::PhaseBegan { name } = event {
+            let name = trace.names.get(*name as usize).map_or("phase", |name| name);
+            let region = self.region(name, values::CODE, values::USER);
+            rank.phase = Some(region);
+            rank.add(Place::Phases, time, Otf2Event::Enter(region));
         }
     }
 
@@ -490,7 +492,7 @@ mod tests {
         };
         let space = archive.communicators.len() as u32 - 1;
         assert!(main(0).contains(&(100, Otf2Event::Send(1, space, -3_i32 as u32, 8))));
-        assert!(main(1).contains(&(100, Otf2Event::Receive(0, space, -3_i32 as u32, 8))));
+        assert!(main(1).contains(&(101, Otf2Event::Receive(0, space, -3_i32 as u32, 8))));
         let (operation, communicator, root, sent, received) = (0, 0, None, 0, 0);
         let ended = Otf2Event::OperationEnded { operation, communicator, root, sent, received };
         assert_eq!(main(1).iter().filter(|(_, event)| *event == ended).count(), 1);

@@ -353,29 +353,7 @@ mod tests {
             }
             for _ in 0..random.u32(0..3) {
                 time += random.u64(100..1000);
-                let message = TracedMessage {
-                    thread,
-                    context: random.u64(..),
-                    peer: random.u32(0..9),
-                    tag: random.i32(..),
-                    bytes: random.u64(..),
-                    number: random.u32(..),
-                };
-                let peer = random.bool().then(|| random.u32(0..9));
-                let reasons = [WaitCause::LateSender, WaitCause::Members, WaitCause::Other];
-                trace.events.push((
-                    time,
-                    match random.u32(0..3) {
-                        0 => TraceEvent::Sent(message),
-                        1 => TraceEvent::Matched(message),
-                        _ => TraceEvent::Waited {
-                            thread,
-                            cause: reasons[random.usize(0..3)],
-                            peer,
-                            lasted: random.u64(0..100),
-                        },
-                    },
-                ));
+                trace.events.push((time, inside(thread, random)));
             }
             time += 1;
             trace.events.push((time, TraceEvent::CallEnded { thread }));
@@ -396,6 +374,30 @@ mod tests {
             }
         }
         trace
+    }
+
+    /// An event inside a call.
+    fn inside(thread: u64, random: &mut fastrand::Rng) -> TraceEvent {
+        let message = TracedMessage {
+            thread,
+            context: random.u64(..),
+            peer: random.u32(0..9),
+            tag: random.i32(..),
+            bytes: random.u64(..),
+            number: random.u32(..),
+        };
+        let peer = random.bool().then(|| random.u32(0..9));
+        let causes = [WaitCause::LateSender, WaitCause::Members, WaitCause::Other];
+        match random.u32(0..3) {
+            0 => TraceEvent::Sent(message),
+            1 => TraceEvent::Matched(message),
+            _ => TraceEvent::Waited {
+                thread,
+                cause: causes[random.usize(0..3)],
+                peer,
+                lasted: random.u64(0..100),
+            },
+        }
     }
 
     /// An event beside the calls, with a name.
