@@ -5,6 +5,7 @@
 //! events. The writer publishes each event by storing the length of its chunk, so a reader never
 //! sees a part of an event, whenever the writer is killed.
 
+use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
@@ -21,6 +22,8 @@ pub struct TraceMemory {
     bytes: Buffer,
     /// The number of chunks.
     pub(crate) chunks: usize,
+    /// Whether a note did not fit.
+    is_full: Cell<bool>,
 }
 
 /// How far the recording is.
@@ -99,7 +102,7 @@ impl TraceMemory {
     pub fn of(words: Rc<SharedMemory>) -> Option<Self> {
         let bytes = words.buffer(0, words.len());
         let chunks = (words.len().saturating_sub(NOTES_BYTES) / CHUNK_BYTES).min(CHUNKS_MAX);
-        (chunks > 0).then_some(Self { words, bytes, chunks })
+        (chunks > 0).then_some(Self { words, bytes, chunks, is_full: Cell::new(false) })
     }
 
     /// Creates memory of this process alone.
@@ -127,16 +130,21 @@ impl TraceMemory {
     pub(crate) fn begin(&self) {
         self.words.word(STATE).store(0, Ordering::Release);
         self.words.word(NOTES).store(0, Ordering::Release);
+        self.is_full.set(false);
         (0..self.chunks).for_each(|chunk| self.number(chunk).store(0, Ordering::Release));
     }
 
-    /// Adds a note. Notes that exceed the memory for them are dropped.
+    /// Adds a note. A note that exceeds the memory for them is dropped, and so are all later ones:
+    /// places and names are numbered in the order of their notes.
     pub fn note(&self, note: &TraceNote) {
         let mut bytes = Vec::new();
         note.write(&mut bytes);
         let used = self.words.word(NOTES);
         let at = used.load(Ordering::Relaxed) as usize;
-        if at <= NOTES_BYTES && bytes.len() <= NOTES_BYTES - at {
+        let fits = at <= NOTES_BYTES && bytes.len() <= NOTES_BYTES - at;
+        if !fits {
+            self.is_full.set(true);
+        } else if !self.is_full.get() {
             self.bytes.write(at, &bytes);
             used.store((at + bytes.len()) as u32, Ordering::Release);
         }

@@ -104,3 +104,15 @@ fn a_running_rank_is_read_without_torn_events() {
         }
     });
 }
+
+#[test]
+#[cfg_attr(miri, ignore = "asks the system")]
+fn names_keep_their_numbers_when_the_memory_is_full() {
+    let (ring, other) = begun(1000);
+    let long = "n".repeat(NOTES_BYTES - 200);
+    let names = [long.as_str(), "second", &"t".repeat(500), "fourth"];
+    names.iter().for_each(|name| ring.memory().note(&TraceNote::Name((*name).to_owned())));
+    // The last one would fit, but would have the number of the one before.
+    let seen = other.recorded(|begun| begun).unwrap();
+    assert_eq!(seen.trace.names, [long.as_str(), "second"]);
+}
