@@ -113,8 +113,8 @@ def phases_show_which_rank_is_slow(runner):
     assert uneven["load_balance"] < 0.7 and 0.3 < uneven["waiting"] < 0.6, uneven
 
 
-# By the argument of tests/c/wait_states.c with two processes: lower bounds of the serialisation and the transfer
-# efficiency.
+# By the argument of tests/c/wait_states.c with two processes: lower bounds of the serialisation
+# and the transfer efficiency.
 EFFICIENCIES = {
     # Rank 1 computes, and the others do nothing: no time is lost for dependencies or messages.
     "wait_at_barrier": (0.8, 0.8),
