@@ -50,7 +50,7 @@ fn numbers_of_processes() {
     assert_eq!(processes("-n 8 -N 4 a"), 8);
     assert_eq!(processes("-N 4 a"), 4);
     assert_eq!(processes("-np=3 a"), 3);
-    assert_eq!(processes("a"), cores::usable() as u32);
+    assert_eq!(processes("a"), sys::cores::usable() as u32);
     assert_eq!(plan("a : b").0.applications[1].processes, 1);
 }
 
@@ -69,7 +69,7 @@ fn hosts_and_their_slots() {
     let of = |line| plan(line).0.applications;
     assert_eq!(of("--hosts a:2,b:3 p")[0].processes, 5);
     assert_eq!(of("--hosts a,b -N 3 p")[0].processes, 6);
-    assert_eq!(of("-H localhost p")[0].processes, cores::usable() as u32);
+    assert_eq!(of("-H localhost p")[0].processes, sys::cores::usable() as u32);
     assert_eq!(of("-H far p")[0].processes, 1);
     let shared = of("-n 1 p : -n 1 -H a q : -n 2 -H b r : -n 1 s");
     let names: Vec<_> =
