@@ -32,6 +32,8 @@ pub struct SpawnedOrigin {
     pub(crate) parent: ParentLink,
     /// None: no launcher has started the process that spawned the job.
     pub(crate) above: Option<LauncherAbove>,
+    /// Whether the launcher above was asked for the table of slots, and the answer was not awaited.
+    is_asked: bool,
     /// The version of the table of slots that was received last.
     version: u64,
     /// Whether slots of that table may soon come back.
@@ -67,13 +69,18 @@ impl SpawnedOrigin {
         let supervisor = ancestors.find(is_supervisor);
         supervisor.into_iter().for_each(follow);
         // If there is no connection, the job ends with that of the spawning process.
-        let above = supervisor.and_then(|one| LauncherAbove::connect(one as u32).ok());
+        let mut above = supervisor.and_then(|one| LauncherAbove::connect(one as u32).ok());
+        if let Some(above) = &mut above {
+            // The answer arrives while this process forks.
+            above.report(SpawnedNotice::Hosts);
+        }
         if process::fork()? != 0 {
             return Ok(None);
         }
         // If the system does not allow it, only the name is missing.
         let _ = std::fs::write("/proc/self/comm", SPAWNED_LAUNCHER);
-        Ok(Some(Self { parent, above, version: 0, slots_may_return: false }))
+        let is_asked = above.is_some();
+        Ok(Some(Self { parent, above, is_asked, version: 0, slots_may_return: false }))
     }
 
     /// Tells the process that spawned the job that it cannot be started.
@@ -87,7 +94,10 @@ impl SpawnedOrigin {
     /// The launcher above does not answer.
     pub fn slot_table(&mut self) -> Result<Option<SlotTable>, LaunchError> {
         let Some(above) = &mut self.above else { return Ok(None) };
-        let answer = above.ask(SpawnedNotice::Hosts)?;
+        let answer = match std::mem::take(&mut self.is_asked) {
+            true => above.answer()?,
+            false => above.ask(SpawnedNotice::Hosts)?,
+        };
         let SpawnedOrder::Hosts { version, table, may_return } = answer else { return Ok(None) };
         self.version = version;
         self.slots_may_return = may_return;
@@ -149,10 +159,15 @@ impl LauncherAbove {
 
     /// Sends a question and waits for the answer.
     fn ask(&mut self, question: SpawnedNotice) -> Result<SpawnedOrder, LaunchError> {
+        self.report(question);
+        self.answer()
+    }
+
+    /// Waits for the answer to a question.
+    fn answer(&mut self) -> Result<SpawnedOrder, LaunchError> {
         let lost = |what: &str| {
             LaunchError::new(format!("the launcher of the job that spawns this one {what}"))
         };
-        self.report(question);
         let deadline = Instant::now() + START_TIME_MAX;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
