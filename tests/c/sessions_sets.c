@@ -85,8 +85,8 @@ static void sides_without_a_set(MPI_Session session, MPI_Group all) {
     OK(MPI_Group_free(&others));
 }
 
-// A part of the program that has got no communicator from the others finds them by the set, which may contain all
-// processes of both jobs.
+// A part of the program that has got no communicator from the others finds them by the set, which
+// may contain all processes of both jobs.
 static void component(int size, int is_whole) {
     MPI_Session session;
     MPI_Group group, reversed;
