@@ -1,8 +1,8 @@
-//! The shared segment of a process. Its front has the header with offers, the ring, and the table of
-//! senders; its back has the lanes, the table of regions, the pool, and the cells.
+//! The shared segment of a process. Its front has the header with offers, the ring, and the table
+//! of senders; its back has the lanes, the table of regions, the pool, and the cells.
 //!
-//! Each process maps the front and the back of each peer separately. All peers use the front, and it
-//! is packed next to those of others, so that several share a page of page tables. Of the back,
+//! Each process maps the front and the back of each peer separately. All peers use the front, and
+//! it is packed next to those of others, so that several share a page of page tables. Of the back,
 //! few peers use anything, and what is not used costs addresses only.
 
 pub(crate) mod own;

@@ -3,8 +3,8 @@
 use base::{FragmentLengths, Fragmentation, limits};
 use queues::ring::{HEADER_BYTES, LINE_BYTES};
 
-/// The number of lines of the ring, 128 KiB. A peer that sends much has a lane, unless there are more
-/// of these than lanes.
+/// The number of lines of the ring, 128 KiB. A peer that sends much has a lane, unless there are
+/// more of these than lanes.
 pub(crate) const LINES: usize = 2048;
 
 /// The number of lines of a lane.
