@@ -67,6 +67,8 @@ pub const LIBRARIES: &[KnownLibrary] = &[
 pub struct Provision {
     /// Folders that `LD_LIBRARY_PATH` must begin with.
     pub folders: Vec<PathBuf>,
+    /// Folders with libraries of Combray that it finds by itself.
+    pub found: Vec<PathBuf>,
     /// Libraries to load before all others.
     pub preload: Vec<PathBuf>,
     /// Notes for the user.
@@ -178,6 +180,7 @@ impl Provision {
             (false, _) => format!("{name} ({}): {}", known.of, own.display()),
         });
         if found_well {
+            self.found.extend(own.parent().map(Path::to_owned));
             return;
         }
         if !own.is_file() {
@@ -216,8 +219,9 @@ fn unversioned(given: &[PathBuf]) -> Option<&'static KnownLibrary> {
 
 /// Returns the folders of all libraries that exist in `prefix`, for what a program starts or loads.
 /// Folders that also contain other libraries are left out: they would take precedence over those of
-/// the user and the system. `given` are the folders of `LD_LIBRARY_PATH`.
-fn folders_of_all(prefix: &Path, given: &[PathBuf]) -> Vec<PathBuf> {
+/// the user and the system. `given` are the folders of `LD_LIBRARY_PATH`. Those that are in `used`
+/// come first: the loader makes 20 system calls for each folder that it searches in vain.
+fn folders_of_all(prefix: &Path, given: &[PathBuf], used: &[PathBuf]) -> Vec<PathBuf> {
     let first = unversioned(given).map(|one| one.folder);
     let mut libraries: Vec<&KnownLibrary> = LIBRARIES[1..].iter().collect();
     libraries.sort_by_key(|library| Some(library.folder) != first);
@@ -232,7 +236,9 @@ fn folders_of_all(prefix: &Path, given: &[PathBuf]) -> Vec<PathBuf> {
     let files = libraries.iter().map(|library| library.file(library.names[0], prefix));
     let folders = files.filter(|file| file.is_file());
     let folders = folders.filter_map(|file| Some(file.parent()?.to_owned()));
-    folders.filter(|folder| has_only_mpi(folder)).collect()
+    let mut folders: Vec<PathBuf> = folders.filter(|folder| has_only_mpi(folder)).collect();
+    folders.sort_by_key(|folder| !used.contains(folder));
+    folders
 }
 
 /// Whether all shared libraries in a folder are those of MPI. False if it cannot be read.
@@ -351,7 +357,7 @@ pub(crate) fn provide(program: &mut ProgramStart) -> Vec<String> {
     let preloaded = value(PRELOAD);
     let has_python_choice = PYTHON.iter().any(|name| !value(name).is_empty());
     let folders: Vec<PathBuf> = std::env::split_paths(&given).collect();
-    provision.folders.extend(folders_of_all(&prefix, &folders));
+    provision.folders.extend(folders_of_all(&prefix, &folders, &provision.found));
     if !value(OPENMP).is_empty() {
         provision.folders.insert(0, prefix.join(OPENMP_FOLDER));
     }
@@ -503,15 +509,18 @@ mod tests {
             fs::create_dir_all(&folder).unwrap();
             fs::write(folder.join(library.names[0]), "").unwrap();
         }
-        let found = folders_of_all(prefix, &[]);
-        assert_eq!((found.len(), found.last()), (3, Some(&prefix.join("lib"))));
+        let found = folders_of_all(prefix, &[], &[]);
+        let lib = prefix.join("lib");
+        assert_eq!((found.len(), found.last()), (3, Some(&lib)));
+        let for_program = folders_of_all(prefix, &[], std::slice::from_ref(&lib));
+        assert_eq!(for_program, [&found[2..], &found[..2]].concat());
         // Another MPI's library of the standard's interface, in the user's folders.
         let given = prefix.join("given");
         fs::create_dir(&given).unwrap();
         fs::write(given.join("libmpi_abi.so.0"), [0; 100]).unwrap();
-        assert_eq!(folders_of_all(prefix, &[given]), found);
+        assert_eq!(folders_of_all(prefix, &[given], &[]), found);
         fs::write(prefix.join("lib/libz.so.1"), "").unwrap();
-        assert_eq!(folders_of_all(prefix, &[]), found[..2]);
+        assert_eq!(folders_of_all(prefix, &[], &[]), found[..2]);
     }
 
     #[test]
