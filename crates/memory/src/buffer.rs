@@ -178,7 +178,7 @@ impl Buffer {
     /// program's memory; none otherwise. Empty buffers may lie anywhere.
     pub fn joined<'a>(buffers: impl IntoIterator<Item = &'a Self>) -> Option<Self> {
         let mut buffers = buffers.into_iter().filter(|buffer| !buffer.is_empty());
-        let Some(first) = buffers.next().filter(|first| first.is_plain()) else { return None };
+        let first = buffers.next().filter(|first| first.is_plain())?;
         let mut length = first.len();
         for next in buffers {
             if !next.is_plain() || next.base_address() != first.memory.address(length as isize) {
