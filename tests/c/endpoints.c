@@ -228,7 +228,7 @@ static void deliveries(void) {
             while ((code = combray_send(from, bytes, length, NULL, kind == ORDERED ? 0 : COMBRAY_UNORDERED)) != MPI_SUCCESS) {
                 REQUIRE(class_of(code) == MPI_ERR_PENDING, "%d", class_of(code));
                 OK(combray_endpoint_poll(endpoint, &event, 60000));
-                take_delivery(event);
+                closed += take_delivery(event);
             }
         }
     }
