@@ -1,6 +1,6 @@
-// A random program of endpoints against a model: processes connect to each other, send, keep and
-// return messages, read, write and deregister memory, disconnect, close and open their endpoints,
-// and are killed. Started by tests/scenarios/endpoints.py and tests/random/endpoints:
+// A random program of endpoints against a model: processes connect to each other, send in order and
+// without, in bursts, keep and return messages, read, write and deregister memory, disconnect, close
+// and open their endpoints, and are killed. Started by tests/scenarios/endpoints.py and tests/random/endpoints:
 //   endpoint_random FOLDER NUMBER PROCESSES SEED STEPS KILL
 // The URI of process N is in FOLDER/N. KILL is the step at which the process kills itself, or -1.
 // combray.h
@@ -9,8 +9,8 @@
 #include <combray.h>
 #include <signal.h>
 
-enum { URI = 256, TIES = 24, SLOT = 150000, KEPT = 32, LONGEST = 100000, SECONDS = 90 };
-enum { DATA, NAME, WRITTEN, SEEN };
+enum { URI = 256, TIES = 24, SLOT = 150000, KEPT = 32, LONGEST = 100000, LOOSE_MAX = 4096, SECONDS = 90 };
+enum { DATA, NAME, WRITTEN, SEEN, LOOSE };
 
 // One end of a connection, and what must be true of it.
 typedef struct {
@@ -18,6 +18,9 @@ typedef struct {
     enum { FREE, ASKING, OPEN, ENDING } state;
     int is_mine, notified;
     uint32_t sent, received;
+    // Messages without order: how many were sent, and which have arrived.
+    uint32_t loose;
+    unsigned char has_come[LOOSE_MAX];
     // At the accepting end: the memory for the other one. At the connecting end: its model.
     unsigned char slot[SLOT];
     combray_memory name;
@@ -110,6 +113,26 @@ static void send_message(tie *to, uint32_t kind, size_t payload) {
     to->sent += (uint32_t)done(to, combray_send(to->handle, bytes, sizeof first + payload, NULL, 0));
 }
 
+// Sends a message that arrives in any order, or perhaps not at all.
+static void send_loose(tie *to, size_t payload) {
+    if (to->loose == LOOSE_MAX) return;
+    head first = {.kind = LOOSE, .number = to->loose};
+    memcpy(bytes, &first, sizeof first);
+    pattern_fill(bytes + sizeof first, payload, to->loose);
+    int how = random_below(&state, 2) ? COMBRAY_UNORDERED : COMBRAY_UNRELIABLE;
+    int code = combray_send(to->handle, bytes, sizeof first + payload, NULL, how);
+    SURE(how == COMBRAY_UNORDERED || class_of(code) != MPI_ERR_PENDING, "%s", text_of(code));
+    to->loose += (uint32_t)done(to, code);
+}
+
+// So many short messages that the queue to the other process may become full.
+static void send_burst(tie *to) {
+    for (int left = random_below(&state, 2500); left > 0 && to->state == OPEN; left--) {
+        if (random_below(&state, 8) == 0) send_loose(to, (size_t)random_below(&state, 500));
+        else send_message(to, DATA, (size_t)random_below(&state, 100));
+    }
+}
+
 static void connect_somewhere(void) {
     char name[4096], uri[URI];
     tie *to = free_tie();
@@ -164,7 +187,11 @@ static void take_message(tie *from, combray_event *event) {
     head first;
     SURE(event->bytes >= sizeof first && !((uintptr_t)event->data & 7), "%zu bytes", event->bytes);
     memcpy(&first, event->data, sizeof first);
-    if (first.number != UINT32_MAX) {
+    if (first.kind == LOOSE) {
+        SURE(first.number < LOOSE_MAX && !from->has_come[first.number]++, "%u came again", first.number);
+        long long wrong = pattern_wrong_at((char *)event->data + sizeof first, event->bytes - sizeof first, first.number);
+        SURE(wrong < 0, "byte %lld of loose message %u", wrong, first.number);
+    } else if (first.number != UINT32_MAX) {
         SURE(first.number == from->received, "%u instead of %u", first.number, from->received);
         long long wrong = pattern_wrong_at((char *)event->data + sizeof first, event->bytes - sizeof first, first.number);
         SURE(wrong < 0, "byte %lld of message %u", wrong, first.number);
@@ -234,7 +261,9 @@ static int take_event(int timeout) {
         break;
     case COMBRAY_RECEIVED: take_message(of, &event); break;
     case COMBRAY_SENT: SURE(of->notified-- > 0, " "); break;
-    case COMBRAY_WRITABLE: break;
+    case COMBRAY_WRITABLE:
+    case COMBRAY_SILENT:
+    case COMBRAY_WOKEN: break;
     case COMBRAY_COMPLETED: note_end_of_operation(of, event.status); break;
     case COMBRAY_REJECTED:
     case COMBRAY_CLOSED:
@@ -283,6 +312,14 @@ static void act(void) {
     case 5: if (random_below(&state, 30) == 0) close_endpoint(), open_endpoint(); break;
     case 6: if (of->state == ASKING && done(of, combray_disconnect(of->handle))) of->state = ENDING; break;
     case 7: if (is_open && done(of, combray_memory_fence(of->handle, of, 0))) operations++; break;
+    case 8: if (is_open) done(of, combray_keepalive(of->handle, random_below(&state, 50))); break;
+    case 9: DO(combray_endpoint_wake(endpoint)); break;
+    case 10: if (is_open && random_below(&state, 10) == 0) send_burst(of); break;
+    case 11:
+    case 12:
+    case 13:
+        if (is_open) send_loose(of, (size_t)random_below(&state, random_below(&state, 10) ? 300 : LONGEST - 200));
+        break;
     default:
         if (!is_open) break;
         if (random_below(&state, 2)) access_memory(of);

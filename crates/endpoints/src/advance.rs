@@ -6,18 +6,21 @@ use std::time::{Duration, Instant};
 use base::{Error, ErrorClass, GateId};
 use dynamic::{PairMeeting, PortSide, PortTarget, RootLink};
 use engine::{IncomingMessage, MessageId};
-use memory::{Buffer, HeldBytes};
+use memory::{Buffer, HeldBytes, SharedBytes};
 use mpi::{ActiveOperation, Process, Step};
 use wire::Codec;
 
+use crate::batches::{BATCH_BYTES_MAX, messages_of};
 use crate::connection::{Arrival, ConnectionPeer, Credit, Stage, cost};
 use crate::endpoint::{CONNECTION_WINDOW_MAX, LentContent};
 use crate::ends::peer_failed;
 use crate::event::{EndpointEvent, EndpointEventKind, EventBody};
 use crate::message::{
-    CONTROL, CONTROL_BYTES_MAX, Control, Introduction, MemoryAccess, UNORDERED, Word,
+    BATCH, CONTROL, CONTROL_BYTES_MAX, Control, Introduction, MemoryAccess, UNORDERED, Word,
 };
-use crate::service::{Endpoints, MESSAGE_BYTES_MAX, REQUEST_BYTES_MAX, ServiceState, Underway};
+use crate::service::{
+    ControlArrival, Endpoints, MESSAGE_BYTES_MAX, REQUEST_BYTES_MAX, ServiceState, Underway,
+};
 use crate::transfers::Announced;
 
 /// How many messages are taken in a round of progress.
@@ -38,8 +41,25 @@ const TICK_CONNECTED: u32 = END_CHECK_PERIOD.as_millis() as u32;
 
 /// Why connections with processes end that do not keep to the rules.
 const READS_TOO_MUCH: &str = "the other process reads too much at a time";
+const SENDS_TOO_MUCH: &str = "the other process has sent more than this one allows, without waiting \
+                              until messages were returned";
 const TAKES_NOTHING: &str =
     "the other process receives nothing that this one sends, but causes it to send more";
+
+/// A message that its connection takes.
+#[derive(Debug)]
+struct Admission {
+    /// The connection.
+    key: u32,
+    /// What the message is, if not a message of the program.
+    announced: Option<Announced>,
+    is_ordered: bool,
+    /// Whether it need not wait for what is before it.
+    is_next: bool,
+}
+
+/// The connection to which a peer has sent a message that it may not send, and why not.
+type RefusedMessage = (u32, &'static str);
 
 impl ActiveOperation for Endpoints {
     fn noun(&self) -> &'static str {
@@ -57,6 +77,7 @@ impl ActiveOperation for Endpoints {
         active |= state.take_messages(process);
         active |= state.deliver_arrived(process);
         active |= state.complete_sends(process);
+        active |= state.send_batches(process);
         active |= state.resume(process);
         active |= state.note_failures(process);
         // After what has arrived was taken.
@@ -288,60 +309,55 @@ impl ServiceState {
     /// Takes the messages of all connections that have arrived.
     fn take_messages(&mut self, process: &Process) -> bool {
         let Some(space) = self.space else { return false };
-        let active = self.take_controls(process);
-        for taken in 0..MESSAGES_MAX {
-            // What comes after a message about a connection depends on it.
-            if !self.controls.is_empty() {
-                return active || taken > 0;
-            }
+        let mut taken = self.take_controls(process);
+        // What comes after a message about a connection, or a batch, depends on it.
+        while taken < MESSAGES_MAX && self.controls.is_empty() {
             let found = process.runtime().matched_probe(space, None, None);
-            let Some((message, incoming)) = found else { return active || taken > 0 };
-            if incoming.tag == CONTROL {
-                self.take_control(process, message, &incoming);
+            let Some((message, incoming)) = found else { break };
+            taken += 1;
+            if incoming.tag == CONTROL || incoming.tag == BATCH {
+                taken += self.take_control(process, message, &incoming);
             } else {
                 self.take_message(process, message, &incoming);
             }
         }
-        true
+        taken > 0
     }
 
-    fn take_control(&mut self, process: &Process, message: MessageId, incoming: &IncomingMessage) {
-        let buffer = Buffer::zeroed(incoming.bytes.min(CONTROL_BYTES_MAX) as usize);
-        let request = process.runtime().receive_message(message, buffer.clone());
-        self.controls.extend(request.map(|request| (incoming.gate, request, buffer)));
-        self.take_controls(process);
+    /// Takes a message about connections, or a batch. Returns how many messages it had.
+    fn take_control(
+        &mut self,
+        process: &Process,
+        message: MessageId,
+        incoming: &IncomingMessage,
+    ) -> usize {
+        let (from, tag) = (incoming.gate, incoming.tag);
+        let is_next = self.controls.is_empty();
+        if let Some(bytes) = is_next.then(|| process.runtime().take_message(message)).flatten() {
+            return self.take_arrived_control(process, (from, tag), bytes.shared());
+        }
+        let length_max = if tag == BATCH { BATCH_BYTES_MAX as u64 } else { CONTROL_BYTES_MAX };
+        let buffer = Buffer::zeroed(incoming.bytes.min(length_max) as usize);
+        if let Some(request) = process.runtime().receive_message(message, buffer.clone()) {
+            self.controls.push_back(ControlArrival { from, tag, request, buffer });
+        }
+        self.take_controls(process)
     }
 
     fn take_message(&mut self, process: &Process, message: MessageId, incoming: &IncomingMessage) {
-        let is_ordered = incoming.tag & UNORDERED == 0;
-        let key = (incoming.tag & !UNORDERED) as u32;
-        let found = self.connections.get_mut(key);
-        let found = found.filter(|one| one.peer.is_some_and(|peer| peer.gate == incoming.gate));
-        let Some(connection) = found.filter(|one| one.stage == Stage::Open) else {
-            return discard(process, message);
+        let (from, bytes) = (incoming.gate, incoming.bytes);
+        let admission = match self.admit(process, (from, incoming.tag), bytes) {
+            Ok(admission) => admission,
+            Err(refusal) => {
+                discard(process, message);
+                return self.end_refused(process, refusal);
+            }
         };
-        connection.note_arrival();
-        if connection.outbox.overflows(|send| process.is_complete(send)) {
-            discard(process, message);
-            return self.break_off(process, key, TAKES_NOTHING);
-        }
-        // Announcements are of ordered messages.
-        let announced = match is_ordered {
-            true => connection.transfers.announced.pop_front(),
-            false => None,
-        };
-        let is_allowed = connection.holdings.add(cost(incoming.bytes));
-        if !is_allowed || incoming.bytes > MESSAGE_BYTES_MAX {
-            discard(process, message);
-            let detail = "the other process has sent more than this one allows, without waiting \
-                          until messages were returned";
-            return self.break_off(process, key, detail);
-        }
-        let is_next = connection.arriving.is_empty() || !is_ordered;
+        let Admission { key, announced, is_ordered, is_next } = admission;
         if let Some(bytes) = is_next.then(|| process.runtime().take_message(message)).flatten() {
             return self.take_arrived(process, key, LentContent::Held(bytes), announced);
         }
-        let buffer = match incoming.bytes {
+        let buffer = match bytes {
             0 => Buffer::empty(),
             bytes => Buffer::zeroed(bytes as usize),
         };
@@ -352,13 +368,76 @@ impl ServiceState {
             let _ = process.finish(request);
             return self.take_arrived(process, key, LentContent::Received(buffer), announced);
         }
+        let arrival = match is_ordered {
+            true => Arrival::Message(request, buffer, announced),
+            false => Arrival::Unordered(request, buffer),
+        };
+        self.add_arrival(key, arrival);
+    }
+
+    /// Notes what has begun to arrive at a connection.
+    fn add_arrival(&mut self, key: u32, arrival: Arrival) {
+        let Some(connection) = self.connections.get_mut(key) else { return };
         if connection.arriving.is_empty() {
             self.arriving.push(key);
         }
-        connection.arriving.push_back(match is_ordered {
-            true => Arrival::Message(request, buffer, announced),
-            false => Arrival::Unordered(request, buffer),
-        });
+        connection.arriving.push_back(arrival);
+    }
+
+    /// Takes the messages of a batch; returns their number.
+    fn take_batch(&mut self, process: &Process, from: GateId, batch: SharedBytes<'_>) -> usize {
+        let mut taken = 0;
+        for (tag, data) in messages_of(batch) {
+            taken += 1;
+            match self.admit(process, (from, tag), data.len() as u64) {
+                Ok(Admission { key, announced, is_next, .. }) => {
+                    let content = LentContent::Held(HeldBytes::copy_of(data));
+                    match is_next {
+                        true => self.take_arrived(process, key, content, announced),
+                        false => self.add_arrival(key, Arrival::Here(content, announced)),
+                    }
+                }
+                Err(refusal) => self.end_refused(process, refusal),
+            }
+        }
+        taken
+    }
+
+    /// Finds the connection of a message that has begun to arrive, and checks whether the peer may
+    /// send it.
+    fn admit(
+        &mut self,
+        process: &Process,
+        (from, tag): (GateId, i32),
+        bytes: u64,
+    ) -> std::result::Result<Admission, Option<RefusedMessage>> {
+        let is_ordered = tag & UNORDERED == 0;
+        let key = (tag & !UNORDERED) as u32;
+        let found = self.connections.get_mut(key);
+        let found = found.filter(|one| one.peer.is_some_and(|peer| peer.gate == from));
+        let connection = found.filter(|one| one.stage == Stage::Open).ok_or(None)?;
+        connection.note_arrival();
+        if connection.outbox.overflows(|send| process.is_complete(send)) {
+            return Err(Some((key, TAKES_NOTHING)));
+        }
+        // Announcements are of ordered messages.
+        let announced = match is_ordered {
+            true => connection.transfers.announced.pop_front(),
+            false => None,
+        };
+        let is_allowed = connection.holdings.add(cost(bytes));
+        if !is_allowed || bytes > MESSAGE_BYTES_MAX {
+            return Err(Some((key, SENDS_TOO_MUCH)));
+        }
+        let is_next = connection.arriving.is_empty() || !is_ordered;
+        Ok(Admission { key, announced, is_ordered, is_next })
+    }
+
+    /// Ends the connection of a message that was refused, if it has one.
+    fn end_refused(&mut self, process: &Process, refusal: Option<RefusedMessage>) {
+        if let Some((key, detail)) = refusal {
+            self.break_off(process, key, detail);
+        }
     }
 
     /// Handles a message that has arrived completely.
@@ -426,21 +505,37 @@ impl ServiceState {
         endpoint.lend(key, 0, content).unwrap_or(EventBody::Nothing)
     }
 
-    /// Handles messages about connections, in order.
-    fn take_controls(&mut self, process: &Process) -> bool {
-        let mut active = false;
-        while self.controls.front().is_some_and(|(_, request, _)| process.is_complete(*request)) {
-            let Some((from, request, buffer)) = self.controls.pop_front() else { break };
-            active = true;
+    /// Handles messages about connections and batches that have arrived, in order. Returns how many
+    /// messages there were.
+    fn take_controls(&mut self, process: &Process) -> usize {
+        let mut taken = 0;
+        while self.controls.front().is_some_and(|one| process.is_complete(one.request)) {
+            let Some(arrived) = self.controls.pop_front() else { break };
+            let ControlArrival { from, tag, request, buffer } = arrived;
             let mut bytes = vec![0; buffer.len()];
             buffer.read(0, &mut bytes);
-            if process.finish(request).is_ok()
-                && let Some((key, word)) = Control::decode(&bytes)
-            {
-                self.take_word(process, (key, from), word);
+            taken += 1;
+            if process.finish(request).is_ok() {
+                taken += self.take_arrived_control(process, (from, tag), (&*bytes).into());
             }
         }
-        active
+        taken
+    }
+
+    /// Returns how many messages a batch had.
+    fn take_arrived_control(
+        &mut self,
+        process: &Process,
+        (from, tag): (GateId, i32),
+        bytes: SharedBytes<'_>,
+    ) -> usize {
+        if tag == BATCH {
+            return self.take_batch(process, from, bytes);
+        }
+        if let Some((key, word)) = Control::decode(&bytes.to_vec()) {
+            self.take_word(process, (key, from), word);
+        }
+        0
     }
 
     /// Handles what the process behind a gate says of a connection.
@@ -535,6 +630,9 @@ impl ServiceState {
                     {
                         self.take_arrived(process, key, LentContent::Received(buffer), announced);
                     }
+                    Some(Arrival::Here(content, announced)) => {
+                        self.take_arrived(process, key, content, announced);
+                    }
                     Some(Arrival::Read(access)) => self.answer_read(process, key, access),
                     Some(Arrival::End) => self.note_end(process, key),
                     // The peer has failed while its message arrived. Unordered messages that have
@@ -553,7 +651,10 @@ impl ServiceState {
     /// before them have not.
     fn deliver_unordered(&mut self, process: &Process, key: u32) -> bool {
         let mut active = false;
-        let is_here = |one: &Arrival| matches!(one, Arrival::Unordered(request, _) if process.is_complete(*request));
+        let is_here = |one: &Arrival| match one {
+            Arrival::Unordered(request, _) => process.is_complete(*request),
+            _ => false,
+        };
         while let Some(connection) = self.connections.get_mut(key)
             && let Some(place) = connection.arriving.iter().position(is_here)
         {

@@ -9,6 +9,7 @@ use dynamic::PortTarget;
 use engine::RequestId;
 use memory::Buffer;
 
+use crate::endpoint::LentContent;
 use crate::keepalive::Keepalive;
 use crate::message::{MemoryAccess, Word};
 use crate::service::CLOSING_MAX;
@@ -72,7 +73,7 @@ impl Arrival {
     pub fn receive(&self) -> Option<RequestId> {
         match self {
             Self::Message(request, ..) | Self::Unordered(request, _) => Some(*request),
-            Self::Read(_) | Self::End => None,
+            Self::Here(..) | Self::Read(_) | Self::End => None,
         }
     }
 }
@@ -178,6 +179,8 @@ pub(crate) enum Stage {
 pub(crate) enum Arrival {
     /// A message, into this buffer, and what it is if not a message of the program.
     Message(RequestId, Buffer, Option<Announced>),
+    /// A message that has arrived whole.
+    Here(LentContent, Option<Announced>),
     /// A message that need not wait for what is before it.
     Unordered(RequestId, Buffer),
     /// A request to read registered memory.

@@ -39,6 +39,13 @@ impl ServiceState {
             process.runtime().detach(send.request);
         }
         if let Some(peer) = ended.peer {
+            // Its gate may be closed soon.
+            let has_failed = process.runtime().failed().contains(&peer.gate);
+            if has_failed {
+                self.batches.remove(&peer.gate);
+            } else {
+                self.send_batch(process, peer.gate);
+            }
             if let Some(target) = ended.target
                 && let Some(count) = self.met.get_mut(&target)
             {

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod advance;
+mod batches;
 mod connection;
 mod endpoint;
 mod ends;

@@ -1,9 +1,9 @@
 //! The messages that both ends of connections send to each other, beside those of the program.
 //!
-//! A message of the program has the key of its connection at the receiver as its tag, and one that
-//! need not be delivered in order the bit [`UNORDERED`], too; the messages of this module have tag
-//! [`CONTROL`]. All have one message space, in which the engine keeps their
-//! order.
+//! A message of the program has the key of its connection at the receiver as its tag, and the bit
+//! [`UNORDERED`] if it need not be delivered in order. Short ones that had to wait come in a message
+//! with tag [`BATCH`]. The messages of this module have tag [`CONTROL`]. All have one message space,
+//! in which the engine keeps their order.
 
 use base::ErrorClass;
 use wire::Codec;
@@ -12,6 +12,9 @@ use crate::slots::KEY_BITS;
 
 /// The tag of the messages of this module; keys of connections are never 0.
 pub(crate) const CONTROL: i32 = 0;
+
+/// The tag of a [batch](crate::batches).
+pub(crate) const BATCH: i32 = UNORDERED;
 
 /// The bit in the tag of a message that is delivered as soon as it is here.
 pub(crate) const UNORDERED: i32 = 1 << KEY_BITS;

@@ -13,6 +13,7 @@ use engine::{ContextSlot, RequestId, Send};
 use memory::Buffer;
 use mpi::Process;
 
+use crate::batches::{BATCHED_BYTES_MAX, Batch};
 use crate::connection::{Connection, ConnectionPeer, Outbox, Stage, cost};
 use crate::endpoint::Endpoint;
 use crate::event::EndpointEvent;
@@ -45,8 +46,10 @@ pub(crate) struct ServiceState {
     pub waiting: VecDeque<Underway>,
     /// How many connections lead to each endpoint whose process was met.
     pub met: HashMap<PortTarget, u32>,
-    /// Messages about connections that are arriving, with their senders.
-    pub controls: VecDeque<(GateId, RequestId, Buffer)>,
+    /// Messages about connections and batches that are arriving, in order.
+    pub controls: VecDeque<ControlArrival>,
+    /// The short messages that wait, by the process for which they are.
+    pub batches: HashMap<GateId, Batch>,
     /// The connections at which messages are arriving.
     pub arriving: Vec<u32>,
     /// The sends whose memory belongs to the program.
@@ -61,6 +64,15 @@ pub(crate) struct ServiceState {
     pub is_refused: bool,
     /// When processes are next checked for whether they have ended.
     pub checks_next: Option<Instant>,
+}
+
+/// A message about connections, or a batch, that is arriving.
+#[derive(Debug)]
+pub(crate) struct ControlArrival {
+    pub from: GateId,
+    pub tag: i32,
+    pub request: RequestId,
+    pub buffer: Buffer,
 }
 
 /// A connection whose processes meet.
@@ -133,8 +145,9 @@ pub enum Delivery {
     Unreliable,
 }
 
-/// Unreliable messages are dropped while so many messages wait for room on the rails to the peer.
-const UNRELIABLE_WAITING_MAX: usize = 64;
+/// Unreliable messages are dropped while so many messages wait for room on the rails to the peer. A
+/// batch is one.
+const UNRELIABLE_WAITING_MAX: usize = 8;
 
 /// The largest number of bytes that go with a request for a connection, or a rejection.
 pub(crate) const REQUEST_BYTES_MAX: usize = 1024;
@@ -423,6 +436,7 @@ impl Endpoints {
             Some(context) => {
                 let mut message = message_to(peer, space, tag, data);
                 message.synchronous = true;
+                state.send_batch(process, peer.gate);
                 let request = process.runtime().send(message);
                 let Some(connection) = state.connections.get_mut(key) else { return Ok(true) };
                 connection.credit.take(cost(bytes));
@@ -557,9 +571,10 @@ impl ServiceState {
 
     /// Sends a message about a connection to its other end.
     pub fn tell(&mut self, process: &Process, key: u32, word: &Word) {
-        let connection = self.connections.get_mut(key);
-        let Some((connection, space)) = connection.zip(self.space) else { return };
-        let Some(peer) = connection.peer else { return };
+        let peer = self.connections.get(key).and_then(|one| one.peer);
+        let Some((peer, space)) = peer.zip(self.space) else { return };
+        self.send_batch(process, peer.gate);
+        let Some(connection) = self.connections.get_mut(key) else { return };
         let bytes = Control::encode(peer.key, word);
         let buffer = Buffer::zeroed(bytes.len());
         buffer.write(0, &bytes);
@@ -592,10 +607,18 @@ impl ServiceState {
         let cost = cost(data.len() as u64);
         connection.credit.take(cost);
         let mut message = message_to(peer, space, tag, data.clone());
-        if !process.runtime().try_send(&message) {
-            message.buffer = copy_of(data);
-            send_owned(process, message, (&mut connection.outbox, cost));
+        let has_batch = self.has_batch(peer.gate);
+        if !has_batch && process.runtime().try_send(&message) {
+            return;
         }
+        let waits = has_batch || process.runtime().waiting(peer.gate) > 0;
+        if waits && data.len() <= BATCHED_BYTES_MAX {
+            return self.add_to_batch(process, peer.gate, (tag, data), (key, cost));
+        }
+        self.send_batch(process, peer.gate);
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        message.buffer = copy_of(data);
+        send_owned(process, message, (&mut connection.outbox, cost));
     }
 
     /// Whether a message of this cost can be sent.
