@@ -4,7 +4,8 @@
 //   endpoints WAY WHAT client FILE CONNECTIONS MESSAGES
 // WAY is `endpoints`, `tcp` or `unix`. The server has all connections, each client CONNECTIONS of
 // them, with so many messages on each. WHAT is
-//   trip    messages of 64 bytes are sent back; a process that waits calls the library, or reads the socket
+//   trip    messages of 64 bytes are sent back; a process that waits calls the library, or reads
+//           from the socket
 //   epoll   the same; both processes wait by epoll
 //   rate    messages of 64 bytes to the server
 //   idle    connections on which nothing is sent

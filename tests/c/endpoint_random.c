@@ -1,6 +1,7 @@
 // A random program of endpoints against a model: processes connect to each other, send in order and
-// without, in bursts, keep and return messages, read, write and deregister memory, disconnect, close
-// and open their endpoints, and are killed. Started by tests/scenarios/endpoints.py and tests/random/endpoints:
+// without, in bursts, keep and return messages, read, write and deregister memory, disconnect,
+// close and open their endpoints, and are killed. Started by tests/scenarios/endpoints.py and
+// tests/random/endpoints:
 //   endpoint_random FOLDER NUMBER PROCESSES SEED STEPS KILL
 // The URI of process N is in FOLDER/N. KILL is the step at which the process kills itself, or -1.
 // combray.h

@@ -17,5 +17,5 @@ mod transfers;
 
 pub use event::{EndpointEvent, EndpointEventKind, EventBody, LentData};
 pub use registered::{MemoryName, MemoryPermissions};
-pub use service::{ConnectRequest, Delivery, EndpointOptions, EndpointSend, Endpoints};
+pub use service::{ConnectRequest, EndpointDelivery, EndpointOptions, EndpointSend, Endpoints};
 pub use transfers::MemoryAction;

@@ -1,9 +1,9 @@
 //! The messages that both ends of connections send to each other, beside those of the program.
 //!
 //! A message of the program has the key of its connection at the receiver as its tag, and the bit
-//! [`UNORDERED`] if it need not be delivered in order. Short ones that had to wait come in a message
-//! with tag [`BATCH`]. The messages of this module have tag [`CONTROL`]. All have one message space,
-//! in which the engine keeps their order.
+//! [`UNORDERED`] if it need not be delivered in order. Short ones that had to wait come in a
+//! message with tag [`BATCH`]. The messages of this module have tag [`CONTROL`]. All have one
+//! message space, in which the engine keeps their order.
 
 use base::ErrorClass;
 use wire::Codec;

@@ -130,12 +130,12 @@ pub struct EndpointSend {
     /// which may never arrive.
     pub completion: Option<usize>,
     /// Whether and in which order the message arrives.
-    pub delivery: Delivery,
+    pub delivery: EndpointDelivery,
 }
 
 /// How a message is delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Delivery {
+pub enum EndpointDelivery {
     /// Once, and after the messages that were sent before.
     Ordered,
     /// Once, and as soon as it is there, even if a longer message before it is not.
@@ -418,11 +418,11 @@ impl Endpoints {
         if bytes > MESSAGE_BYTES_MAX {
             return Err(too_long(data.len()));
         }
-        if delivery == Delivery::Unreliable {
+        if delivery == EndpointDelivery::Unreliable {
             state.send_unreliable(process, key, &data);
             return Ok(true);
         }
-        if delivery == Delivery::Ordered && connection.transfers.holds_messages() {
+        if delivery == EndpointDelivery::Ordered && connection.transfers.holds_messages() {
             connection.credit.is_awaited = true;
             return Ok(false);
         }
@@ -592,7 +592,7 @@ impl ServiceState {
             && process.runtime().waiting(peer.gate) < UNRELIABLE_WAITING_MAX
             && connection.outbox.has_room_for(window, cost, is_complete);
         if has_room {
-            self.post(process, key, tag_of(peer, Delivery::Unreliable), data);
+            self.post(process, key, tag_of(peer, EndpointDelivery::Unreliable), data);
         } else {
             connection.dropped += 1;
         }
@@ -656,9 +656,9 @@ impl ServiceState {
 }
 
 /// Returns the tag of messages to this end.
-pub(crate) fn tag_of(peer: ConnectionPeer, delivery: Delivery) -> i32 {
+pub(crate) fn tag_of(peer: ConnectionPeer, delivery: EndpointDelivery) -> i32 {
     let tag = peer.key as i32;
-    if delivery == Delivery::Ordered { tag } else { tag | UNORDERED }
+    if delivery == EndpointDelivery::Ordered { tag } else { tag | UNORDERED }
 }
 
 fn message_to(peer: ConnectionPeer, space: ContextSlot, tag: i32, buffer: Buffer) -> Send {

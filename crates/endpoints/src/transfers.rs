@@ -17,8 +17,8 @@ use crate::event::{EndpointEvent, EndpointEventKind, EventBody};
 use crate::message::{MemoryAccess, Word};
 use crate::registered::{MemoryName, MemoryPermissions, RegisteredMemory, refusal};
 use crate::service::{
-    Delivery, Endpoints, MESSAGE_BYTES_MAX, ServiceState, copy_of, not_open, tag_of, too_long,
-    unknown_connection, unknown_endpoint,
+    EndpointDelivery, Endpoints, MESSAGE_BYTES_MAX, ServiceState, copy_of, not_open, tag_of,
+    too_long, unknown_connection, unknown_endpoint,
 };
 
 /// What a program does with memory of the other end of a connection.
@@ -270,7 +270,7 @@ impl ServiceState {
         match outcome {
             Ok(()) => {
                 if let Some(message) = message {
-                    self.post(process, key, tag_of(peer, Delivery::Ordered), message);
+                    self.post(process, key, tag_of(peer, EndpointDelivery::Ordered), message);
                 }
                 Some(Ok(()))
             }
@@ -328,7 +328,7 @@ impl ServiceState {
     /// Sends a piece of the range that the peer reads. Returns whether something was sent.
     fn send_answer(&mut self, process: &Process, key: u32) -> bool {
         let Some((connection, peer)) = self.open_connection(key) else { return false };
-        let tag = tag_of(peer, Delivery::Ordered);
+        let tag = tag_of(peer, EndpointDelivery::Ordered);
         let Some(Answer { access, sent }) = connection.transfers.answers.front().copied() else {
             return false;
         };
@@ -368,7 +368,7 @@ impl ServiceState {
     /// was done.
     fn send_operation(&mut self, process: &Process, key: u32) -> bool {
         let Some((connection, peer)) = self.open_connection(key) else { return false };
-        let tag = tag_of(peer, Delivery::Ordered);
+        let tag = tag_of(peer, EndpointDelivery::Ordered);
         let piece_max = piece_of(connection, u64::MAX);
         let is_alone = connection.transfers.unsent == connection.transfers.operations.len();
         let Some(operation) = connection.transfers.next_unsent() else { return false };

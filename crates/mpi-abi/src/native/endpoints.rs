@@ -10,8 +10,8 @@ use std::time::Duration;
 use base::{Error, ErrorClass};
 use dynamic::PortSecret;
 use endpoints::{
-    ConnectRequest, Delivery, EndpointEvent, EndpointEventKind, EndpointOptions, EndpointSend,
-    EventBody, LentData,
+    ConnectRequest, EndpointDelivery, EndpointEvent, EndpointEventKind, EndpointOptions,
+    EndpointSend, EventBody, LentData,
 };
 use memory::Buffer;
 use mpi::ThreadLevel;
@@ -322,13 +322,13 @@ pub fn send(
     Err(Failure::new(ErrorClass::Pending, detail))
 }
 
-/// Returns what the flags of `combray_send` stand for: whether an event follows, and how the message
-/// is delivered.
-fn delivery_of(flags: c_int) -> CallOutcome<(bool, Delivery)> {
+/// Returns what the flags of `combray_send` stand for: whether an event follows, and how the
+/// message is delivered.
+fn delivery_of(flags: c_int) -> CallOutcome<(bool, EndpointDelivery)> {
     let delivery = match flags & !NOTIFY {
-        0 => Delivery::Ordered,
-        UNORDERED => Delivery::Unordered,
-        UNRELIABLE if flags & NOTIFY == 0 => Delivery::Unreliable,
+        0 => EndpointDelivery::Ordered,
+        UNORDERED => EndpointDelivery::Unordered,
+        UNRELIABLE if flags & NOTIFY == 0 => EndpointDelivery::Unreliable,
         _ => {
             let detail = format!(
                 "is {flags}, but must be 0, COMBRAY_UNRELIABLE, or the sum of some of \
