@@ -1,5 +1,6 @@
 //! The functions that programs call, with the names and the arguments of GNU's library.
 
+mod affinity;
 mod fortran;
 mod loops;
 mod memory;

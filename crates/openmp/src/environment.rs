@@ -76,6 +76,8 @@ pub struct UserSettings {
     pub teams: i32,
     pub teams_thread_limit: i32,
     pub affinity_format: String,
+    /// Whether threads write where they run (`OMP_DISPLAY_AFFINITY`).
+    pub displays_affinity: bool,
 }
 
 /// More levels than this cannot be active.
@@ -124,6 +126,7 @@ fn read() -> UserSettings {
         teams_thread_limit: number("OMP_TEAMS_THREAD_LIMIT", positive).unwrap_or(0) as i32,
         affinity_format: text("OMP_AFFINITY_FORMAT")
             .unwrap_or_else(|| "level %L thread %i affinity %A".to_owned()),
+        displays_affinity: flag("OMP_DISPLAY_AFFINITY").unwrap_or_default(),
     }
 }
 

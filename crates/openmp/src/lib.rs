@@ -1,4 +1,5 @@
 #![doc = include_str!("../README.md")]
+mod affinity;
 mod barrier;
 mod borrowing;
 mod dependences;

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use sys::cores;
 
+use crate::affinity;
 use crate::barrier;
 use crate::borrowing;
 use crate::environment::{self, Controls};
@@ -89,6 +90,7 @@ pub fn open(thread: &'static Thread, body: Body, data: Address, threads: u32, ex
     }
     let before = thread.enter(team, 0);
     thread.opened.with(|opened| opened.push(before));
+    affinity::display_if_changed();
 }
 
 /// Ends the region that a thread has opened last.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use sys::cores::{self, Cores};
 
+use crate::affinity;
 use crate::barrier;
 use crate::borrowing;
 use crate::environment;
@@ -136,6 +137,7 @@ impl Worker {
         loop {
             let before = thread.enter(team, id);
             self.leave_core_of(team);
+            affinity::display_if_changed();
             let (body, data) = team.region.see(|region| (region.body, region.data));
             if let Some(body) = body {
                 // SAFETY: the program gave this function with this argument.

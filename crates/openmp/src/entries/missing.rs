@@ -70,13 +70,4 @@ missing! {
     acc_update_self_async_32_h_ acc_update_self_async_64_h_ acc_update_self_async_array_h_
     acc_wait acc_wait_all acc_wait_all_async acc_wait_all_async_h_ acc_wait_all_h_ acc_wait_async
     acc_wait_async_h_ acc_wait_h_
-    omp_capture_affinity omp_capture_affinity_
-    omp_display_affinity omp_display_affinity_ omp_get_affinity_format
-    omp_get_affinity_format_
-
-    omp_set_affinity_format omp_set_affinity_format_
-
-
-
-
 }
