@@ -104,7 +104,8 @@ impl Share {
         word(self.memory, self.slot, place)
     }
 
-    fn awake(&self, slot: usize) -> i32 {
+    /// Returns the number of awake threads of the process of a slot.
+    pub(crate) fn awake(&self, slot: usize) -> i32 {
         word(self.memory, slot, AWAKE).load(SeqCst) as i32
     }
 
@@ -115,6 +116,11 @@ impl Share {
     /// Returns how many cores the process of a slot has; 0: none has joined.
     pub(crate) fn number_of_cores(&self, slot: usize) -> u32 {
         word(self.memory, slot, CORES).load(SeqCst)
+    }
+
+    /// Whether all cores of a process seem to be in use, as far as it reports.
+    pub(crate) fn reports_nothing(&self, slot: usize) -> bool {
+        self.lends(slot) == 0
     }
 
     /// Returns the number of slots.
@@ -181,6 +187,8 @@ impl Share {
             return;
         }
         let before = self.own(AWAKE).fetch_add(by as u32, SeqCst) as i32;
+        // What was observed before no longer holds.
+        self.own(UNUSED).store(0, SeqCst);
         let cores = self.own(CORES).load(SeqCst);
         let (was_idle, is_idle) = (idle(cores, before), idle(cores, before.saturating_add(by)));
         if was_idle == is_idle {
@@ -451,6 +459,9 @@ mod tests {
         assert_eq!(shares[1].lent_by_others(), [0; 0]);
         watch.look(begun + Duration::from_millis(15));
         assert_eq!(shares[1].lent_by_others(), [0]);
+        // Once its threads wake up or sleep, only what it reports counts.
+        shares[0].thread_wakes();
+        assert_eq!(shares[1].lent_by_others(), [0; 0]);
         // A process that uses its core lends nothing.
         shares[0].own(PROCESS).store(std::process::id(), SeqCst);
         let begun = begun + Duration::from_millis(100);

@@ -22,11 +22,13 @@ pub struct Watch {
     since: Option<Instant>,
 }
 
-/// A process, and its processor time at the begin of the observation.
+/// A process, its processor time at the begin of the observation, and the number of its awake
+/// threads.
 #[derive(Debug)]
 struct Observed {
     slot: usize,
     used: Duration,
+    awake: i32,
 }
 
 impl Watch {
@@ -45,7 +47,11 @@ impl Watch {
         }
         // After a long pause the use of the past says little about the present.
         if lasted < OBSERVED * 4 {
-            for Observed { slot, used } in self.observed.drain(..) {
+            for Observed { slot, used, awake } in self.observed.drain(..) {
+                // A process whose threads have slept or woken up reports itself what it lends.
+                if self.share.awake(slot) != awake {
+                    continue;
+                }
                 let cores = self.share.number_of_cores(slot);
                 let unused = self.share.processor_time(slot).map_or(cores, |now| {
                     let unused = unused(cores, now.saturating_sub(used), lasted);
@@ -63,10 +69,11 @@ impl Watch {
         self.since = Some(now);
         let count = self.share.processes();
         let slots = (0..count.min(PROCESSES_MAX)).map(|more| (self.next + more) % count);
-        let joined = slots.filter(|slot| self.share.is_other(*slot));
+        let joined =
+            slots.filter(|slot| self.share.is_other(*slot) && self.share.reports_nothing(*slot));
         let observed = joined.map(|slot| {
             let used = self.share.processor_time(slot).unwrap_or_default();
-            Observed { slot, used }
+            Observed { slot, used, awake: self.share.awake(slot) }
         });
         self.observed = observed.collect();
         self.next = (self.next + PROCESSES_MAX) % count.max(1);

@@ -166,7 +166,7 @@ fn borrow(share: &'static Share) {
     loop {
         let seen = share.changes();
         let now = Instant::now();
-        if share.wants() {
+        if share.wants() || BORROWED.load(Ordering::Relaxed) > 0 {
             watch.look(now);
         }
         let lent = share.lent_by_others();
@@ -271,7 +271,7 @@ impl Pace {
             self.borrowed = Some(now);
         }
         let borrows_often = self.borrowed.is_some_and(|last| now - last < TURNS_LAST);
-        let mut pause = if wants { LOOK } else { LOOK_IDLE };
+        let mut pause = if wants || !cores.is_empty() { LOOK } else { LOOK_IDLE };
         if wants && cores.len() < lent.len() {
             if age >= self.interval {
                 self.grown = Some(now);
