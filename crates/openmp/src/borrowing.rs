@@ -78,8 +78,6 @@ pub fn note_thread() {
         lent_core: AtomicUsize::new(0),
     }));
     OWN.set(Some(own));
-    // Without it, the owner waits for the end of a time slice of this thread.
-    let _ = sys::cores::request_time_slice(SLICE);
     share.thread_wakes();
     let mut borrower = lock();
     borrower.threads.push(own);
@@ -143,10 +141,6 @@ fn start(name: &str, run: impl FnOnce() + Send + 'static) -> bool {
 }
 
 const STACK_BYTES: usize = 256 << 10;
-
-/// The time slice of threads that may run on lent cores: much longer than usual, so that the
-/// threads of the owner, and the thread that borrows, get the core as soon as they wake up.
-const SLICE: Duration = Duration::from_millis(20);
 
 /// The time slice of the thread that first opens a region with surplus threads, usually the main
 /// thread: the kernel does not interrupt a thread for another one before the end of its slice.
@@ -225,7 +219,7 @@ fn take_turns(share: &'static Share) {
 struct Pace {
     interval: Duration,
     grown: Option<Instant>,
-    /// When it has last had lent cores.
+    /// When it has last had cores that were lent for more than moments.
     borrowed: Option<Instant>,
 }
 
@@ -261,14 +255,15 @@ impl Pace {
         let mut cores: Vec<usize> =
             borrowed.iter().copied().filter(|core| lent.contains(core)).collect();
         let age = self.grown.map_or(Duration::MAX, |grown| now - grown);
+        // Ranks with equal work lend each other cores for moments.
+        if !borrowed.is_empty() && age >= INTERVALS.0 {
+            self.borrowed = Some(now);
+        }
         if cores.len() < borrowed.len() {
             self.interval = match age < INTERVALS.0 {
                 true => (self.interval * 2).min(INTERVALS.1),
                 false => INTERVALS.0,
             };
-        }
-        if !cores.is_empty() {
-            self.borrowed = Some(now);
         }
         let borrows_often = self.borrowed.is_some_and(|last| now - last < TURNS_LAST);
         let mut pause = if wants || !cores.is_empty() { LOOK } else { LOOK_IDLE };
@@ -381,7 +376,8 @@ mod tests {
         let (mut pace, start) = (Pace::default(), Instant::now());
         assert!(!pace.step(start, &[], &[], true).takes_turns);
         assert!(!pace.step(start, &[], &[1], true).takes_turns);
-        assert!(!pace.step(start + ms(3), &[1], &[1], true).takes_turns);
+        assert!(!pace.step(start + ms(1) / 2, &[1], &[], true).takes_turns);
+        assert!(!pace.step(start + ms(2), &[], &[1], true).takes_turns);
         assert!(pace.step(start + ms(4), &[1], &[], true).takes_turns);
         assert!(pace.step(start + ms(900), &[], &[], false).takes_turns);
         assert!(pace.step(start + ms(900), &[], &[], true).takes_turns);
