@@ -9,6 +9,7 @@ mod habit;
 mod incoming;
 #[cfg(test)]
 mod machines;
+mod methods;
 mod middle;
 mod passing;
 pub mod protocol;
@@ -21,7 +22,7 @@ mod supply;
 mod transfer;
 
 pub use card::{DescriptorAccess, SegmentCard, machine_name, machines};
-pub use expected::LocalWay;
+pub use methods::LocalWay;
 pub use segment::PeerBell;
 pub use shared_memory::{Invitation, OpeningTrial, open_memory, share_memory, try_opening};
 pub use shm::Shm;

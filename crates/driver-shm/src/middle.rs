@@ -6,10 +6,13 @@
 //! A system call takes a microsecond on some machines. It then copies three times as many bytes in
 //! a nanosecond as two cores that are far from each other; between near cores it is the other way
 //! round. So all ways are timed, for each peer, as for long messages ([`crate::copying`]). The way
-//! that is predicted to be faster, from measurements of this machine's memory, is used first. A
-//! message whose sender does not wait for it is not timed, as it lasts as long as the program
-//! computes. It goes by the measured or predicted times of other messages; without any, by the
-//! duration of a system call.
+//! that is predicted to be faster, from measurements of this machine's memory, is used first.
+//!
+//! A message whose sender does not wait for it is timed only if the program usually waits
+//! immediately afterwards, as two processes do that exchange messages; its times are kept apart, as
+//! both processes copy at once. Otherwise it would last as long as the program computes: it goes by
+//! the measured or predicted times of messages whose sender waits; without any, by the duration of
+//! a system call.
 //!
 //! Why: docs/internals/decisions/0063-the-faster-way-for-messages-of-middle-length.md
 
@@ -20,6 +23,7 @@ use std::time::{Duration, Instant};
 
 use driver::{MiddleWay, Settings, When};
 use memory_costs::CostTable;
+use sys::clock::Moment;
 
 use crate::costs::WayCosts;
 use crate::expected;
@@ -57,12 +61,31 @@ pub(crate) struct MiddleStatistics {
 
 #[derive(Debug, Default)]
 struct MiddleMeasurements {
-    classes: [WayCosts<{ MiddleWay::ALL.len() }>; CLASSES],
+    /// Of messages whose sender waits.
+    classes: WayClasses,
+    /// Of messages that both processes send at once, once there were any.
+    exchanging: Option<Box<WayClasses>>,
     /// Whether the receiver copies announced messages faster than the pool does, as predicted once
     /// for each class.
     receiver_beats_pool: [OnceCell<Option<bool>>; CLASSES],
     underway: Option<MeasuredMessage>,
+    /// The message in a cell that is timed until its receiver reports that it has read it.
+    unread: Option<MeasuredMessage>,
     messages: u32,
+}
+
+/// The costs of the ways, for messages of similar length.
+type WayClasses = [WayCosts<{ MiddleWay::ALL.len() }>; CLASSES];
+
+/// What the sender does after it has posted a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SenderState {
+    /// It waits for the message.
+    Waits,
+    /// It does not wait for the message, but for others, usually of the same peer.
+    Exchanges,
+    /// It may compute.
+    Computes,
 }
 
 /// Which ways can be used now, in the order of [`MiddleWay::ALL`].
@@ -76,7 +99,11 @@ const WITHOUT_CELL: Usable = [true, true, false];
 struct MeasuredMessage {
     way: MiddleWay,
     length: usize,
-    since: Instant,
+    sender: SenderState,
+    /// When it began, in nanoseconds of the monotonic clock, and how long its sender wrote to the
+    /// cell.
+    since: u64,
+    written: Duration,
     /// Whether the receiver had nothing else to copy before it.
     is_alone: bool,
     /// The token of the send, once it is assigned.
@@ -85,6 +112,17 @@ struct MeasuredMessage {
 
 /// The number of size classes: about 16, 32, 64, 128, 256 and 512 KiB.
 const CLASSES: usize = 6;
+
+impl MeasuredMessage {
+    fn elapsed(&self) -> Duration {
+        Duration::from_nanos(now_ns().saturating_sub(self.since))
+    }
+}
+
+/// Returns the time of the clock that is common to the processes of a machine, in nanoseconds.
+pub(crate) fn now_ns() -> u64 {
+    Moment::now().nanoseconds()
+}
 
 /// How many messages in a row use one way while all are tried: fewer of long ones, so that a change
 /// of their costs is found as soon as one of short ones.
@@ -113,13 +151,13 @@ impl MiddleStatistics {
 
     /// Chooses the way for a message of `length` bytes among those that are `usable` now; none if
     /// there are none. `is_answer` is whether it answers a message in a cell, in the way that the
-    /// peer has chosen for both. Times some of the messages for which the sender waits. `is_alone`
-    /// returns whether the receiver has nothing else to copy.
+    /// peer has chosen for both. Times some of the messages, unless the sender may compute.
+    /// `is_alone` returns whether the receiver has nothing else to copy.
     #[inline]
     pub(crate) fn begin(
         &mut self,
         length: usize,
-        when: When,
+        sender: SenderState,
         (usable, is_answer): (Usable, bool),
         is_alone: impl FnOnce() -> bool,
     ) -> Option<MiddleWay> {
@@ -131,10 +169,10 @@ impl MiddleStatistics {
             return [given].into_iter().chain(MiddleWay::ALL).find(is_usable);
         }
         let answers = is_answer && usable[MiddleWay::InCell as usize];
-        if when == When::Later {
+        if sender == SenderState::Computes {
             return if answers { Some(MiddleWay::InCell) } else { self.way_later(length, usable) };
         }
-        let (row, class) = (row(length), self.class(length));
+        let (row, class) = (row(length), self.class_for(length, sender));
         let (way, is_warm_trial) = if answers {
             (MiddleWay::InCell, false)
         } else {
@@ -145,12 +183,14 @@ impl MiddleStatistics {
         }
         let measured = self.measured();
         measured.messages = measured.messages.wrapping_add(1);
-        if way == MiddleWay::ByReceiver
+        let is_timed = way == MiddleWay::ByReceiver
             || is_warm_trial
-            || measured.messages.is_multiple_of(FRAGMENTED_PER_TIMED)
-        {
-            let (is_alone, since) = (is_alone(), Instant::now());
-            measured.underway = Some(MeasuredMessage { way, length, since, is_alone, token: None });
+            || measured.messages.is_multiple_of(FRAGMENTED_PER_TIMED);
+        if is_timed && (way != MiddleWay::InCell || measured.unread.is_none()) {
+            let (is_alone, since) = (is_alone(), now_ns());
+            let (written, token) = (Duration::ZERO, None);
+            measured.underway =
+                Some(MeasuredMessage { way, length, sender, since, written, is_alone, token });
         }
         Some(way)
     }
@@ -246,10 +286,24 @@ impl MiddleStatistics {
         self.measured.as_mut()?.underway.as_mut()
     }
 
-    /// Returns the costs of messages of about that length.
+    /// Returns the costs of messages of about that length whose sender waits.
     #[inline]
     fn class(&mut self, length: usize) -> &mut WayCosts<{ MiddleWay::ALL.len() }> {
-        let class = &mut self.measured.get_or_insert_default().classes[class_of(length)];
+        self.class_for(length, SenderState::Waits)
+    }
+
+    #[inline]
+    fn class_for(
+        &mut self,
+        length: usize,
+        sender: SenderState,
+    ) -> &mut WayCosts<{ MiddleWay::ALL.len() }> {
+        let measured = self.measured.get_or_insert_default();
+        let classes = match sender {
+            SenderState::Exchanges => measured.exchanging.get_or_insert_default(),
+            SenderState::Waits | SenderState::Computes => &mut measured.classes,
+        };
+        let class = &mut classes[class_of(length)];
         let memory = self.choice.memory.as_deref();
         class.expect(|| expected::middle_costs(memory?, length));
         class
@@ -260,22 +314,56 @@ impl MiddleStatistics {
         let Some(measured) = &mut self.measured else { return };
         if let Some(underway) = measured.underway.take_if(|underway| underway.token == Some(token))
         {
-            self.learn(&underway, underway.since.elapsed(), 1.0);
+            self.learn(&underway, underway.elapsed(), 1.0);
         }
     }
 
-    /// All of a message is written, to the lane or to a cell. `consumed` returns which share of it
-    /// the receiver has consumed, or none if it has not begun.
+    /// All of a message is written to a cell. Returns whether it is timed, and its receiver reports
+    /// when it reads it.
+    pub(crate) fn end_in_cell(&mut self) -> bool {
+        let Some(mut underway) = self.take_underway() else { return false };
+        underway.written = underway.elapsed();
+        self.measured().unread = Some(underway);
+        true
+    }
+
+    /// The receiver has last reported that it began and ended to read a message at these times.
+    /// Returns whether that is decided about the message in a cell that is timed: either the
+    /// report is about it, or it is given up.
+    pub(crate) fn note_report(&mut self, [begun, ended]: [u64; 2]) -> bool {
+        let Some(measured) = &mut self.measured else { return true };
+        let Some(message) = &measured.unread else { return true };
+        let MeasuredMessage { since, written, length, .. } = *message;
+        let now = now_ns();
+        let (is_read, is_over) = (begun > since, now - since > REPORT_TIME_MAX.as_nanos() as u64);
+        let Some(message) = measured.unread.take_if(|_| is_read || is_over) else { return false };
+        // Where the clocks of both processes differ, in namespaces of their own, nothing is learnt.
+        if is_read && (begun..=now).contains(&ended) {
+            let [begun_after, taken] =
+                [begun, ended].map(|moment| Duration::from_nanos(moment - since));
+            // A receiver that begins later does not wait for the message: all that counts is how
+            // soon the sender is free. If it was interrupted, the time says nothing.
+            if begun_after > written + RECEIVER_TIME {
+                self.learn(&message, written, 1.0);
+            } else if taken <= written + consuming_time_max(length) {
+                self.learn(&message, taken, 1.0);
+            }
+        }
+        true
+    }
+
+    /// All of a message is written to the lane. `consumed` returns which share of it the receiver
+    /// has consumed, or none if it has not begun.
     pub(crate) fn end_fragments(&mut self, mut consumed: impl FnMut() -> Option<f64>) {
         let Some(underway) = self.take_underway() else { return };
-        let written = underway.since.elapsed();
+        let written = underway.elapsed();
         let mut has_begun = false;
         let longest = consuming_time_max(underway.length);
         let patience = |has_begun| if has_begun { longest } else { RECEIVER_TIME };
-        while underway.is_alone && underway.since.elapsed() < written + patience(has_begun) {
+        while underway.is_alone && underway.elapsed() < written + patience(has_begun) {
             let share = consumed();
             if let Some(share) = share.filter(|share| *share >= SHARE_PASSED) {
-                return self.learn(&underway, underway.since.elapsed(), share);
+                return self.learn(&underway, underway.elapsed(), share);
             }
             // Reading lines of another core may take several times as long as writing them.
             has_begun |= share.is_some();
@@ -301,17 +389,20 @@ impl MiddleStatistics {
     /// Records that the last message has taken `time`, if it is timed.
     #[cfg(test)]
     pub(crate) fn end_after(&mut self, time: Duration) {
-        if let Some(underway) = self.take_underway() {
-            self.learn(&underway, time, 1.0);
+        let Some(measured) = &mut self.measured else { return };
+        if let Some(message) = measured.underway.take().or_else(|| measured.unread.take()) {
+            self.learn(&message, time, 1.0);
         }
     }
 
     fn learn(&mut self, message: &MeasuredMessage, time: Duration, share: f64) {
         let cost = time.as_nanos() as f64 * 1000.0 / (message.length as f64 * share);
-        let class = &mut self.measured().classes[class_of(message.length)];
-        class.learn(message.way as usize, cost as u64);
+        self.class_for(message.length, message.sender).learn(message.way as usize, cost as u64);
     }
 }
+
+/// The time after which no report about a message in a cell is expected any more.
+const REPORT_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// The share of a message that must be consumed so that its time can be extrapolated.
 const SHARE_PASSED: f64 = 0.45;
@@ -348,8 +439,9 @@ mod tests {
     /// fragments.
     fn run(statistics: &mut MiddleStatistics, messages: u64, times: [u64; 2]) -> u64 {
         let way = |_| {
-            let way =
-                statistics.begin(32 << 10, When::Now, (WITHOUT_CELL, false), || true).unwrap();
+            let way = statistics
+                .begin(32 << 10, SenderState::Waits, (WITHOUT_CELL, false), || true)
+                .unwrap();
             statistics.end_after(Duration::from_nanos(times[way as usize]));
             u64::from(way == MiddleWay::InFragments)
         };
@@ -366,7 +458,8 @@ mod tests {
     #[test]
     fn what_the_receiver_cannot_read_is_never_left_to_it() {
         let mut statistics = MiddleStatistics::default();
-        let mut begin = |usable| statistics.begin(32 << 10, When::Now, (usable, false), || true);
+        let mut begin =
+            |usable| statistics.begin(32 << 10, SenderState::Waits, (usable, false), || true);
         assert!((0..200).all(|_| begin([true, false, false]) == Some(MiddleWay::InFragments)));
         assert!((0..200).all(|_| begin([true, false, true]) != Some(MiddleWay::ByReceiver)));
         assert_eq!(begin([false; 3]), None);
@@ -376,7 +469,7 @@ mod tests {
     fn fragments_whose_receiver_does_not_come_cost_what_writing_them_takes() {
         let mut statistics = MiddleStatistics::default();
         while !statistics.is_timing() {
-            statistics.begin(64 << 10, When::Now, (WITHOUT_CELL, false), || true);
+            statistics.begin(64 << 10, SenderState::Waits, (WITHOUT_CELL, false), || true);
         }
         let begin = Instant::now();
         statistics.end_fragments(|| None);
@@ -391,7 +484,7 @@ mod tests {
     fn timing() -> MiddleStatistics {
         let mut statistics = MiddleStatistics::default();
         while !statistics.is_timing() {
-            statistics.begin(64 << 10, When::Now, (WITHOUT_CELL, false), || true);
+            statistics.begin(64 << 10, SenderState::Waits, (WITHOUT_CELL, false), || true);
         }
         statistics
     }
@@ -428,10 +521,85 @@ mod tests {
         assert_eq!(cost_of_fragments(&statistics), None);
     }
 
+    /// Returns statistics whose last message, of 64 KiB, was written to a cell and is timed, and
+    /// the time before it.
+    fn unread() -> (MiddleStatistics, u64) {
+        let (mut statistics, before) = (MiddleStatistics::default(), now_ns());
+        let usable = ([false, false, true], false);
+        let is_in_cell = |way| way == Some(MiddleWay::InCell);
+        statistics.measured().messages = FRAGMENTED_PER_TIMED - 1;
+        assert!(is_in_cell(statistics.begin(64 << 10, SenderState::Waits, usable, || true)));
+        let both = ([false, true, true], true);
+        assert!(is_in_cell(statistics.begin(64 << 10, SenderState::Waits, both, || true)));
+        assert!(statistics.end_in_cell());
+        (statistics, before)
+    }
+
+    /// Returns the learnt time of messages of 64 KiB in cells, in nanoseconds.
+    fn time_in_cell(statistics: &MiddleStatistics) -> Option<u64> {
+        let cost = statistics.measured.as_ref()?.classes[2].measured(MiddleWay::InCell as usize)?;
+        Some(cost * (64 << 10) / 1000)
+    }
+
+    #[test]
+    fn a_message_in_a_cell_takes_until_its_receiver_has_read_it() {
+        let (mut statistics, before) = unread();
+        assert!(!statistics.note_report([0, 0]), "it has not been read");
+        assert!(!statistics.note_report([before - 2, before - 1]), "another one has");
+        let begun = now_ns();
+        while now_ns() < begun + 10_000 {}
+        let ended = now_ns();
+        assert!(statistics.note_report([begun, ended]));
+        let time = time_in_cell(&statistics);
+        // A test that is interrupted looks like an interrupted receiver, or like a late one.
+        assert!(time.is_none_or(|time| time <= ended - before), "{time:?}");
+        assert!(statistics.note_report([begun, ended]), "nothing is expected any more");
+    }
+
+    #[test]
+    fn a_receiver_that_reads_a_message_in_a_cell_late_costs_what_writing_takes() {
+        let (mut statistics, before) = unread();
+        std::thread::sleep(Duration::from_millis(1));
+        let begun = now_ns();
+        assert!(statistics.note_report([begun, begun + 1]));
+        let time = time_in_cell(&statistics).expect("it is timed");
+        assert!(time < begun - before - 900_000, "{time} ns");
+    }
+
+    #[test]
+    fn nothing_is_learnt_from_another_clock_or_from_an_interrupted_receiver() {
+        let (mut statistics, _) = unread();
+        let now = now_ns();
+        assert!(statistics.note_report([now + 1_000_000_000, now + 1_000_000_100]));
+        assert_eq!(time_in_cell(&statistics), None);
+        let (mut statistics, before) = unread();
+        std::thread::sleep(Duration::from_millis(5));
+        assert!(statistics.note_report([before + 1_000_000, before + 900_000]));
+        assert_eq!(time_in_cell(&statistics), None);
+    }
+
+    #[test]
+    fn messages_that_both_processes_send_at_once_have_times_of_their_own() {
+        let (mut statistics, usable) = (MiddleStatistics::default(), ([false, true, true], false));
+        let mut run = |sender, times: [u64; 3]| {
+            let in_cell = |_| {
+                let way = statistics.begin(256 << 10, sender, usable, || true).unwrap();
+                statistics.end_after(Duration::from_nanos(times[way as usize]));
+                usize::from(way == MiddleWay::InCell)
+            };
+            (0..1000).map(in_cell).sum::<usize>()
+        };
+        for _ in 0..2 {
+            assert!(run(SenderState::Waits, [0, 10_000, 8000]) > 900);
+            assert!(run(SenderState::Exchanges, [0, 10_000, 16_000]) < 100);
+        }
+    }
+
     #[test]
     fn only_the_send_whose_time_is_taken_ends_it() {
         let mut statistics = MiddleStatistics::default();
-        let mut begin = || statistics.begin(64 << 10, When::Now, (WITHOUT_CELL, false), || true);
+        let mut begin =
+            || statistics.begin(64 << 10, SenderState::Waits, (WITHOUT_CELL, false), || true);
         while begin() == Some(MiddleWay::InFragments) {}
         assert!(statistics.leave_to_receiver(64 << 10, 5, When::Now).is_some());
         statistics.note_sent(4);
@@ -469,7 +637,8 @@ mod tests {
         let mut run = |usable: Usable, messages, times: [u64; 3]| {
             let in_cell = |number| {
                 let length = 256 << 10;
-                let way = statistics.begin(length, When::Now, (usable, false), || true).unwrap();
+                let way =
+                    statistics.begin(length, SenderState::Waits, (usable, false), || true).unwrap();
                 if way == MiddleWay::ByReceiver {
                     let is_timed = statistics.is_timing();
                     assert_eq!(statistics.announced(length, number), is_timed);
@@ -505,7 +674,8 @@ mod tests {
                 let (own, is_answer) = (number % 2, number % 2 == 1 && self.in_cell);
                 let usable = [false, true, self.cells[own] > 0];
                 let statistics = &mut self.statistics[own];
-                let way = statistics.begin(length, When::Now, (usable, is_answer), || true);
+                let way =
+                    statistics.begin(length, SenderState::Waits, (usable, is_answer), || true);
                 let is_warm = self.in_cell;
                 self.in_cell = way == Some(MiddleWay::InCell);
                 let time = match self.in_cell {
@@ -530,7 +700,7 @@ mod tests {
         // The second process has sent messages in one direction before, so it tries at other times.
         for _ in 0..100 {
             let usable = ([false, true, false], false);
-            ends.statistics[1].begin(512 << 10, When::Now, usable, || true);
+            ends.statistics[1].begin(512 << 10, SenderState::Waits, usable, || true);
         }
         ends.run(5000);
         let mean = ends.run(20_000);
@@ -541,7 +711,7 @@ mod tests {
     fn a_process_that_sends_one_message_after_the_other_does_not_wait() {
         let mut statistics = MiddleStatistics::default();
         while !statistics.is_timing() {
-            statistics.begin(64 << 10, When::Now, (WITHOUT_CELL, false), || false);
+            statistics.begin(64 << 10, SenderState::Waits, (WITHOUT_CELL, false), || false);
         }
         statistics.end_fragments(|| panic!("it is not looked how far the receiver is"));
     }

@@ -35,7 +35,10 @@ use crate::card::{SegmentCard, SegmentOwner};
 use crate::passing;
 use crate::protocol::PIECE_BYTES;
 use crate::regions::{REGIONS_MAX, RegionEntry};
-use crate::sizes::{CELL_BYTES, CELL_LINES_HANDED_OVER_MAX, CELL_PACKET_OFFSET, LANE_LINES, LINES};
+use crate::sizes::{
+    CELL_BYTES, CELL_LINES_HANDED_OVER_MAX, CELL_LINES_REQUESTED_MAX, CELL_PACKET_OFFSET,
+    LANE_LINES, LINES,
+};
 use crate::transfer::probe;
 use senders::Senders;
 
@@ -102,9 +105,38 @@ pub(crate) struct CellWords {
     /// How many packets of a message its sender has written.
     pub written: AtomicU32,
     _keep_apart: [u8; 124],
-    /// The last report of a receiver that it begins to read a message, or has read it.
-    pub read: AtomicU32,
-    _keep_packets_apart: [u8; 124],
+    /// The last reports about messages of the owner of the cell's segment, and of the other user.
+    pub reports: [CellReport; 2],
+}
+
+/// When the receiver of a message in a cell has begun to read it, and when it had read all, in
+/// nanoseconds of the clock that is common to all processes of the machine.
+#[repr(C)]
+pub(crate) struct CellReport {
+    pub begun: AtomicU64,
+    pub ended: AtomicU64,
+    _keep_apart: [u8; 112],
+}
+
+impl CellReport {
+    /// Forgets the last report.
+    fn clear(&self) {
+        self.begun.store(0, Ordering::Relaxed);
+        self.ended.store(0, Ordering::Relaxed);
+    }
+}
+
+/// Requests the cache line at an address, which this core is going to read. A hint, for any
+/// address.
+#[inline]
+fn request(line: *const u8) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: the instruction accesses no memory as far as the program sees, and never faults.
+    unsafe {
+        std::arch::asm!("prefetcht0 [{}]", in(reg) line, options(nostack, preserves_flags));
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = line;
 }
 
 /// The owner sleeps on the bell's word.
@@ -303,6 +335,16 @@ impl MappedSegment {
         let lines = (CELL_PACKET_OFFSET + length).div_ceil(LINE_BYTES);
         for line in 0..lines.min(CELL_LINES_HANDED_OVER_MAX) {
             memory::hand_over(place.as_ptr().wrapping_add(line * LINE_BYTES));
+        }
+    }
+
+    /// Requests the first lines of a cell, in which the peer has written a packet of so many lines:
+    /// they come while the packet is looked at.
+    #[inline]
+    pub(crate) fn request_cell(&self, number: usize, lines: usize) {
+        let Some(place) = self.cell_bytes(number, 0, 0) else { return };
+        for line in 0..lines.min(CELL_LINES_REQUESTED_MAX) {
+            request(place.as_ptr().wrapping_add(line * LINE_BYTES));
         }
     }
 

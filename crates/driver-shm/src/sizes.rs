@@ -35,20 +35,26 @@ pub(crate) const FRAGMENTATION: Fragmentation = Fragmentation {
 /// in the lane, and shorter packets are as fast there.
 pub(crate) const CELL_PACKET_BYTES_MIN: usize = 1 << 10;
 
+/// So many lines of a packet in a cell are requested at most by its receiver as soon as it has the
+/// reference. The others come while these are read, as the processor prefetches.
+pub(crate) const CELL_LINES_REQUESTED_MAX: usize = 48;
+
 /// So many lines of a packet in a cell are handed over at most. The receiver reads on while these
 /// come, and more hints hold up a sender whose peer sends at the same time.
 pub(crate) const CELL_LINES_HANDED_OVER_MAX: usize = 32;
 
-/// The fragments of a message in a cell: the longer the message is, the less the fixed cost of each
-/// counts, and the later the receiver may begin. Up to 32 KiB both processes still find them in the
-/// nearest cache.
+/// The fragments of a message in a cell: equal parts, at least two. The longer the message is, the
+/// less the fixed cost of each counts, and the later the receiver may begin. Up to 32 KiB both
+/// processes still find them in the nearest cache.
 pub(crate) fn cell_lengths(message_bytes: usize) -> FragmentLengths {
-    let part = (message_bytes / 4).clamp(8 << 10, CELL_PART_BYTES_MAX);
-    let packet_bytes = part.next_multiple_of(LINE_BYTES) - HEADER_BYTES;
+    let most = (message_bytes / 4).clamp(8 << 10, CELL_PART_BYTES_MAX);
+    let parts = message_bytes.div_ceil(most).max(2);
+    let part = message_bytes.div_ceil(parts).next_multiple_of(LINE_BYTES);
+    let packet_bytes = part + FragmentLengths::HEADER_BYTES;
     FragmentLengths { first_packet_bytes: packet_bytes, packet_bytes }
 }
 
-/// The longest part of a message in a cell, in bytes, with its headers.
+/// The longest part of a message in a cell, in bytes, without its headers.
 pub(crate) const CELL_PART_BYTES_MAX: usize = 32 << 10;
 
 /// Where a packet begins in a cell, in bytes after the beginning of a line: like in a lane, where
@@ -67,5 +73,30 @@ pub(crate) const LANE_MESSAGE_BYTES_MAX: usize = 64 << 10;
 /// The longest packet, in bytes.
 pub(crate) const PACKET_BYTES_MAX: usize = EAGER_BYTES_MAX + 256;
 
+// The data of each part begins on a line.
+const _: () = assert!((HEADER_BYTES + FragmentLengths::HEADER_BYTES).is_multiple_of(LINE_BYTES));
 const _: () = assert!(PACKET_BYTES_MAX <= queues::ring::packet_bytes_max(LINES));
 const _: () = assert!(PACKET_BYTES_MAX <= queues::ring::packet_bytes_max(LANE_LINES));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_in_a_cell_has_equal_parts_that_fit_and_none_that_is_hardly_filled() {
+        let lengths = (13..=512).flat_map(|kib| [0, 1, 2].map(|off| (kib << 10) - 1 + off));
+        for bytes in lengths.filter(|bytes| *bytes <= FRAGMENTATION.message_bytes_max) {
+            let lengths = cell_lengths(bytes);
+            let (packets, part) =
+                (lengths.packets(bytes), CELL_PACKET_OFFSET + lengths.packet_bytes);
+            assert!(packets > 1 && part.is_multiple_of(LINE_BYTES) && packets * part <= CELL_BYTES);
+            let last =
+                bytes - (packets - 1) * (lengths.packet_bytes - FragmentLengths::HEADER_BYTES);
+            assert!(2 * last > lengths.packet_bytes, "{bytes}: the last part has {last}");
+        }
+        assert_eq!(
+            [16, 32, 64, 256].map(|kib| cell_lengths(kib << 10).packets(kib << 10)),
+            [2, 4, 4, 8]
+        );
+    }
+}

@@ -11,7 +11,8 @@ use sys::mapping::create_memory_file;
 use sys::membarrier;
 
 use super::{
-    DescriptorBell, LANE_BYTES, LANES, MAGIC, MappedSegment, SEGMENT_BYTES, SegmentHeader, words_of,
+    CellReport, DescriptorBell, LANE_BYTES, LANES, MAGIC, MappedSegment, SEGMENT_BYTES,
+    SegmentHeader, words_of,
 };
 use crate::card::SegmentCard;
 use crate::declared::Declared;
@@ -129,7 +130,7 @@ impl OwnSegment {
                 unsafe { self.segment.lane_memory(number).write_bytes(0, LANE_BYTES) };
                 let cell = self.segment.cell_words(number);
                 cell.written.store(0, Ordering::Relaxed);
-                cell.read.store(0, Ordering::Relaxed);
+                cell.reports.iter().for_each(CellReport::clear);
                 claim.store(0, Ordering::Release);
             }
         }

@@ -16,7 +16,7 @@ use sys::mapping::is_sealed_against_shrinking;
 
 use super::{MAGIC, MappedSegment, PeerBell, SEGMENT_BYTES, WakingPipe, words_of};
 use crate::card::SegmentCard;
-use crate::middle::{MiddleChoice, MiddleStatistics};
+use crate::middle::{MiddleChoice, MiddleStatistics, SenderState};
 use crate::sizes::{
     CELL_PACKET_BYTES_MIN, LANE_LINES, LANE_MESSAGE_BYTES_MAX, LINES, cell_lengths,
 };
@@ -95,8 +95,9 @@ impl PeerSegment {
         })
     }
 
-    /// Like [`driver::InlineDriver::begin_fragments`], in the lane only if `in_lane`. Requires a
-    /// lane, whose room no other sender can use up.
+    /// Like [`driver::InlineDriver::begin_fragments`], in the lane only if `in_lane`: if not, the
+    /// program waits immediately after the send. Requires a lane, whose room no other sender can use
+    /// up.
     #[inline]
     pub(crate) fn begin_fragments(
         &mut self,
@@ -105,8 +106,14 @@ impl PeerSegment {
         (usual, in_lane): (FragmentLengths, bool),
     ) -> Option<FragmentLengths> {
         debug_assert!(!self.cells.is_filling(), "each message is ended");
+        self.look_for_report();
         let length = data.len();
-        let is_answer = self.cells.takes_answer(length);
+        let sender = match when {
+            When::Now => SenderState::Waits,
+            When::Later if in_lane => SenderState::Computes,
+            When::Later => SenderState::Exchanges,
+        };
+        let is_answer = self.cells.takes_answer(length, sender);
         let lane = self.lane.as_mut()?;
         let (packets, in_cell) = (usual.packets(length), cell_lengths(length));
         let is_long = length > LANE_MESSAGE_BYTES_MAX;
@@ -119,7 +126,7 @@ impl PeerSegment {
         });
         self.middle_begin = lane.pushed();
         let is_alone = || lane.pushed() - lane.passed() <= UNPUBLISHED_MAX;
-        match self.middle.begin(length, when, (usable, is_answer), is_alone)? {
+        match self.middle.begin(length, sender, (usable, is_answer), is_alone)? {
             MiddleWay::InFragments => Some(usual),
             MiddleWay::InCell => {
                 self.begin_cell(in_cell.packets(length), self.middle.is_timing());
@@ -138,11 +145,11 @@ impl PeerSegment {
     /// Like [`driver::InlineDriver::end_fragments`].
     #[inline]
     pub(crate) fn end_fragments(&mut self, when: When) {
-        if when == When::Later {
-            return self.cells.forget_outgoing();
-        }
         if self.cells.is_filling() {
             return self.end_cell();
+        }
+        if when == When::Later {
+            return;
         }
         let Some(lane) = &mut self.lane else { return };
         let (begin, end) = (self.middle_begin, lane.pushed());

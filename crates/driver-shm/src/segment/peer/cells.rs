@@ -20,6 +20,7 @@ use queues::lane::REFERENCE_BYTES;
 use queues::ring::LINE_BYTES;
 
 use super::PeerSegment;
+use crate::middle::{SenderState, now_ns};
 use crate::segment::{CellWords, MappedSegment};
 use crate::sizes::CELL_PACKET_OFFSET;
 
@@ -38,21 +39,18 @@ struct CellMessage {
     place: CellPlace,
     /// In how many packets it is.
     packets: u32,
-    /// What the receiver stores in the cell's word for reports when it has read the message, an
-    /// even number; 0: nothing.
-    report: u32,
+    /// Whether the receiver reports when it reads the message.
+    is_reported: bool,
+    /// How many lines a message of one packet takes.
+    lines: u32,
 }
 
 impl CellMessage {
-    /// Returns what the receiver stores in the word for reports when it begins to read.
-    fn beginning(self) -> u32 {
-        self.report.wrapping_sub(1)
-    }
-
     /// Returns the words of the reference.
     fn words(self) -> [u64; REFERENCE_BYTES / 8] {
-        let Self { place, packets, report } = self;
-        [u64::from(place == CellPlace::Own), u64::from(packets) | u64::from(report) << 32]
+        let Self { place, packets, is_reported, lines } = self;
+        let flags = u64::from(place == CellPlace::Own) | u64::from(is_reported) << 1;
+        [flags, u64::from(packets) | u64::from(lines) << 32]
     }
 
     /// Reads a reference of the peer; none if it has another length than a reference.
@@ -60,10 +58,21 @@ impl CellMessage {
         if reference.len() != REFERENCE_BYTES {
             return None;
         }
-        let [place, numbers] = [0, 8].map(|at| reference.u64_at(at));
-        let place = if place == 0 { CellPlace::Own } else { CellPlace::Peer };
-        Some(Self { place, packets: numbers as u32, report: (numbers >> 32) as u32 })
+        let [flags, numbers] = [0, 8].map(|at| reference.u64_at(at));
+        let place = if flags & 1 == 0 { CellPlace::Own } else { CellPlace::Peer };
+        let [packets, lines] = [numbers as u32, (numbers >> 32) as u32];
+        Some(Self { place, packets, is_reported: flags & 2 != 0, lines })
     }
+}
+
+/// Returns the place of the reports about messages of this process in a cell.
+fn reports_of_sender(place: CellPlace) -> usize {
+    usize::from(place == CellPlace::Peer)
+}
+
+/// Returns the place of the reports about messages of the peer.
+fn reports_of_receiver(place: CellPlace) -> usize {
+    usize::from(place == CellPlace::Own)
 }
 
 /// A message that is being written or read, packet by packet.
@@ -73,11 +82,13 @@ struct CellTransfer {
     /// How many packets are done, and where the next one begins.
     done: u32,
     offset: usize,
+    /// When the receiver has begun to read it, if it reports that.
+    begun: u64,
 }
 
 impl CellTransfer {
     fn new(message: CellMessage) -> Self {
-        Self { message, done: 0, offset: 0 }
+        Self { message, done: 0, offset: 0, begun: 0 }
     }
 
     /// Returns the state after a packet of `length` bytes.
@@ -98,13 +109,18 @@ pub(super) struct Cells {
     peer_lane: Option<usize>,
     outgoing: Option<CellTransfer>,
     incoming: Option<CellTransfer>,
-    /// The last report that was requested.
-    reports: u32,
+    /// The cell of a message of this process about whose reading no report has come yet.
+    reported: Option<CellPlace>,
     /// Whether this process chooses when both use cells. The other answers in them.
     leads: bool,
-    /// The bytes in the cell of the last message received, if this process has not answered it.
-    unanswered_bytes: Option<usize>,
+    /// The bytes in the cell of the last message received, and how many messages of this process
+    /// may still answer it.
+    unanswered: Option<(usize, u8)>,
 }
+
+/// So many messages of a process that exchanges messages with its peer answer one in a cell: the
+/// first one has a cell, but its peer has none left. Then both have one again.
+const ANSWERS: u8 = 2;
 
 impl Cells {
     /// Creates those of a process that `leads` its peer, or follows it.
@@ -122,8 +138,11 @@ impl Cells {
     /// cell must come back: what one of them finds by trials in which the other does not join says
     /// nothing.
     #[inline]
-    pub(super) fn takes_answer(&mut self, length: usize) -> bool {
-        let Some(received) = self.unanswered_bytes.take() else { return false };
+    pub(super) fn takes_answer(&mut self, length: usize, sender: SenderState) -> bool {
+        let Some((received, left)) = self.unanswered.take() else { return false };
+        if sender == SenderState::Exchanges && left > 1 {
+            self.unanswered = Some((received, left - 1));
+        }
         !self.leads && received / 2 < length && length < 2 * received
     }
 
@@ -137,11 +156,6 @@ impl Cells {
     #[inline]
     pub(super) fn is_filling(&self) -> bool {
         self.outgoing.is_some()
-    }
-
-    /// Ends an outgoing message for which its sender does not wait.
-    pub(super) fn forget_outgoing(&mut self) {
-        self.outgoing = None;
     }
 
     /// This process has claimed a lane, and holds the cell behind it.
@@ -195,17 +209,15 @@ impl PeerSegment {
     /// Begins a message of so many packets in the cell held last. If requested, the receiver
     /// reports when it has read the message.
     pub(super) fn begin_cell(&mut self, packets: usize, is_reported: bool) {
-        let Cells { held, outgoing, reports, .. } = &mut self.cells;
-        if is_reported {
-            *reports = reports.wrapping_add(2).max(2);
-        }
-        let (packets, report) = (packets as u32, if is_reported { *reports } else { 0 });
-        let message = held.pop().map(|place| CellMessage { place, packets, report });
+        let Cells { held, outgoing, .. } = &mut self.cells;
+        let packets = packets as u32;
+        let message = held.pop().map(|place| CellMessage { place, packets, is_reported, lines: 0 });
         *outgoing = message.map(CellTransfer::new);
     }
 
-    /// Writes the next packet of the outgoing message into the cell. The first one is pushed to the
-    /// lane as a reference.
+    /// Writes the next packet of the outgoing message into the cell. A message of several packets
+    /// is pushed to the lane as a reference before the first, so that the receiver is ready when it
+    /// is written; one of a single packet afterwards.
     pub(super) fn push_to_cell(
         &mut self,
         length: usize,
@@ -216,32 +228,50 @@ impl PeerSegment {
         let CellTransfer { message, offset, .. } = transfer;
         let place = cells.locate(message.place, own, &bell.segment);
         let Some((segment, number)) = place else { return false };
-        if transfer.done == 0 && message.report != 0 {
-            // The peer numbers its reports alike, and its last one may be here. The reference
-            // publishes this.
-            segment.cell_words(number).read.store(0, Ordering::Relaxed);
+        let words = segment.cell_words(number);
+        if message.packets > 1 && transfer.done == 0 {
+            words.written.store(0, Ordering::Relaxed);
+            if !lane.push_reference(message.words()) {
+                return false;
+            }
         }
         segment.fill_cell(number, offset, length, fill);
         let transfer = transfer.after(length);
         cells.outgoing = Some(transfer);
         if message.packets > 1 {
-            segment.cell_words(number).written.store(transfer.done, Ordering::Release);
+            words.written.store(transfer.done, Ordering::Release);
+            return true;
         }
-        transfer.done > 1 || lane.push_reference(message.words())
+        let lines = (transfer.offset / LINE_BYTES) as u32;
+        lane.push_reference(CellMessage { lines, ..message }.words())
     }
 
-    /// Ends the outgoing message. Its time is taken if a report was requested.
+    /// Ends the outgoing message.
     pub(super) fn end_cell(&mut self) {
+        let outgoing = self.cells.outgoing.take().filter(|_| self.middle.end_in_cell());
+        if let Some(CellTransfer { message, .. }) = outgoing {
+            self.cells.reported = Some(message.place);
+        }
+    }
+
+    /// Looks for the report about the last message in a cell that is timed, before another one
+    /// begins. So its sender need not wait for it.
+    #[inline]
+    pub(super) fn look_for_report(&mut self) {
+        if let Some(place) = self.cells.reported {
+            self.note_report(place);
+        }
+    }
+
+    #[cold]
+    fn note_report(&mut self, place: CellPlace) {
         let Self { cells, own, bell, middle, .. } = self;
-        let Some(CellTransfer { message, .. }) = cells.outgoing.take() else { return };
-        let place = cells.locate(message.place, own, &bell.segment);
-        let Some((segment, number)) = place else { return };
-        let read = &segment.cell_words(number).read;
-        middle.end_fragments(|| match read.load(Ordering::Acquire) {
-            state if state == message.report => Some(1.0),
-            state if state == message.beginning() => Some(0.0),
-            _ => None,
-        });
+        let Some((segment, number)) = cells.locate(place, own, &bell.segment) else { return };
+        let report = &segment.cell_words(number).reports[reports_of_sender(place)];
+        let ended = report.ended.load(Ordering::Acquire);
+        if middle.note_report([report.begun.load(Ordering::Relaxed), ended]) {
+            cells.reported = None;
+        }
     }
 }
 
@@ -257,19 +287,21 @@ impl PeerSegment {
         lane: usize,
         reference: SharedBytes<'_>,
     ) -> Result<(), DriverError> {
-        let Self { cells, own, bell, .. } = self;
+        let cells = &mut self.cells;
         cells.peer_lane = Some(lane);
         let message = CellMessage::received(reference).filter(|message| message.packets > 0);
         let message = message.ok_or_else(|| wrong("described a message in a cell wrongly"))?;
         if cells.held.contains(&message.place) {
             return Err(wrong("sent in a cell that it did not hold"));
         }
-        cells.incoming = Some(CellTransfer::new(message));
-        if message.report != 0
-            && let Some((segment, number)) = cells.locate(message.place, own, &bell.segment)
+        if message.packets == 1
+            && let Some((segment, number)) =
+                cells.locate(message.place, &self.own, &self.bell.segment)
         {
-            segment.cell_words(number).read.store(message.beginning(), Ordering::Release);
+            segment.request_cell(number, message.lines as usize);
         }
+        let begun = if message.is_reported { now_ns() } else { 0 };
+        cells.incoming = Some(CellTransfer { begun, ..CellTransfer::new(message) });
         Ok(())
     }
 
@@ -298,9 +330,11 @@ impl PeerSegment {
         cells.incoming = (!is_over).then_some(transfer);
         if is_over {
             cells.held.push(message.place);
-            cells.unanswered_bytes = Some(transfer.offset);
-            if message.report != 0 {
-                words.read.store(message.report, Ordering::Release);
+            cells.unanswered = Some((transfer.offset, ANSWERS));
+            if message.is_reported {
+                let report = &words.reports[reports_of_receiver(message.place)];
+                report.begun.store(transfer.begun, Ordering::Relaxed);
+                report.ended.store(now_ns(), Ordering::Release);
             }
         }
         Ok(is_over)
@@ -374,7 +408,7 @@ mod tests {
     fn the_words_of_a_reference_mean_the_other_place_to_the_receiver() {
         for (place, other) in [(CellPlace::Own, CellPlace::Peer), (CellPlace::Peer, CellPlace::Own)]
         {
-            let message = CellMessage { place, packets: 17, report: u32::MAX };
+            let message = CellMessage { place, packets: 17, is_reported: true, lines: 3 };
             let bytes = message.words().map(u64::to_le_bytes).concat();
             let received = CellMessage::received(SharedBytes::from(&bytes));
             assert_eq!(received, Some(CellMessage { place: other, ..message }));
