@@ -224,10 +224,12 @@ fn each_machine_has_choices_of_its_own_from_the_first_message_on() {
         for bytes in LENGTHS {
             let fastest = fastest(&machine, (bytes, SenderState::Waits));
             // No copy by the kernel alone or jointly, and where something else is predicted to be
-            // faster than a cell, both take about as long.
+            // faster than a cell, both take about as long. In a cell, the shortest are not divided.
+            let most = if bytes <= 32 << 10 { 1.25 } else { 1.03 };
             let way = machine.first_middle(bytes);
             for way in [way, InCell] {
-                assert!(machine.middle_time(way, bytes) < 1.03 * fastest, "{way:?}");
+                let time = machine.middle_time(way, bytes);
+                assert!(time < most * fastest, "{bytes} {way:?}: {time} and {fastest}");
             }
         }
     }

@@ -43,12 +43,14 @@ pub(crate) const CELL_LINES_REQUESTED_MAX: usize = 48;
 /// come, and more hints hold up a sender whose peer sends at the same time.
 pub(crate) const CELL_LINES_HANDED_OVER_MAX: usize = 32;
 
-/// The fragments of a message in a cell: equal parts, at least two. The longer the message is, the
-/// less the fixed cost of each counts, and the later the receiver may begin. Up to 32 KiB both
-/// processes still find them in the nearest cache.
+/// The parts of a message in a cell, which are equal. The longer the message is, the less the fixed
+/// cost of each counts, and the later the receiver may begin. Up to 32 KiB both processes still find
+/// them in the nearest cache. A message of that length is written whole: to divide it costs more than
+/// the receiver's earlier begin saves.
 pub(crate) fn cell_lengths(message_bytes: usize) -> FragmentLengths {
-    let most = (message_bytes / 4).clamp(8 << 10, CELL_PART_BYTES_MAX);
-    let parts = message_bytes.div_ceil(most).max(2);
+    let part = (message_bytes / 4).clamp(8 << 10, CELL_PART_BYTES_MAX);
+    let is_whole = message_bytes <= CELL_PART_BYTES_MAX;
+    let parts = if is_whole { 1 } else { message_bytes.div_ceil(part) };
     let part = message_bytes.div_ceil(parts).next_multiple_of(LINE_BYTES);
     let packet_bytes = part + FragmentLengths::HEADER_BYTES;
     FragmentLengths { first_packet_bytes: packet_bytes, packet_bytes }
@@ -89,14 +91,14 @@ mod tests {
             let lengths = cell_lengths(bytes);
             let (packets, part) =
                 (lengths.packets(bytes), CELL_PACKET_OFFSET + lengths.packet_bytes);
-            assert!(packets > 1 && part.is_multiple_of(LINE_BYTES) && packets * part <= CELL_BYTES);
+            assert!(part.is_multiple_of(LINE_BYTES) && packets * part <= CELL_BYTES);
             let last =
                 bytes - (packets - 1) * (lengths.packet_bytes - FragmentLengths::HEADER_BYTES);
             assert!(2 * last > lengths.packet_bytes, "{bytes}: the last part has {last}");
         }
         assert_eq!(
             [16, 32, 64, 256].map(|kib| cell_lengths(kib << 10).packets(kib << 10)),
-            [2, 4, 4, 8]
+            [1, 1, 4, 8]
         );
     }
 }

@@ -24,8 +24,8 @@ const _: () = assert!(FragmentLengths::HEADER_BYTES == ALIGNED_HEADER_BYTES);
 /// Posts the fragments of a message on a rail.
 pub trait PostFragments {
     /// Returns in packets of which lengths a message goes on a rail now; `usual` are the lengths of
-    /// the rail. The rail must have room for all of them, and the first must not have room for the
-    /// whole message. None: the message goes another way.
+    /// the rail. The rail must have room for all of them. If the first has room for the whole
+    /// message, it is no fragment. None: the message goes another way.
     fn begin(
         &mut self,
         rail: RailId,
@@ -37,7 +37,7 @@ pub trait PostFragments {
     fn post(&mut self, rail: RailId, packet: &FragmentPacket<'_>);
 }
 
-/// A packet with one fragment.
+/// A packet with one fragment, or with a whole message.
 #[derive(Debug)]
 pub struct FragmentPacket<'a> {
     /// The envelope, in the first fragment only.
@@ -57,6 +57,13 @@ impl FragmentPacket<'_> {
     /// Writes the packet to `out`, which must be [`packet_len`](Self::packet_len) bytes long.
     #[inline]
     pub fn write(&self, out: SharedBytesMut<'_>, stores: Stores) {
+        if let Some(Envelope { flow: FlowLabel::Agreed(flow), tag, sequence }) = self.envelope
+            && self.bytes == self.buffer.len()
+        {
+            let (header, payload) = out.split_at(ALIGNED_HEADER_BYTES);
+            wire::message_header(header, flow, tag, sequence, self.bytes);
+            return self.copy(payload.part(0, self.bytes), stores);
+        }
         let payload = SharedBytes::default();
         let record = match self.envelope {
             Some(envelope) => {
@@ -66,7 +73,11 @@ impl FragmentPacket<'_> {
             None => Record::Fragment { payload },
         };
         let header = record.emit_header(out, self.bytes);
-        let payload = out.part(header, self.bytes);
+        self.copy(out.part(header, self.bytes), stores);
+    }
+
+    #[inline]
+    fn copy(&self, payload: SharedBytesMut<'_>, stores: Stores) {
         match stores {
             Stores::Regular => self.buffer.read_shared(self.offset, payload),
             Stores::NonTemporal => self.buffer.read_past_caches(self.offset, payload),
@@ -108,7 +119,6 @@ impl Engine {
             _ => return false,
         };
         let Some(lengths) = post.begin(rail, &send.buffer, usual) else { return false };
-        debug_assert!(lengths.packets(length) > 1, "the message has fragments");
         let FragmentLengths { first_packet_bytes, packet_bytes } = lengths;
         let [first, others] =
             [first_packet_bytes, packet_bytes].map(|bytes| bytes - ALIGNED_HEADER_BYTES);
@@ -121,7 +131,7 @@ impl Engine {
             post.post(rail, &FragmentPacket { envelope, buffer: &send.buffer, offset, bytes });
             offset += bytes;
         }
-        self.counters.fragmented.add(1);
+        self.counters.fragmented.add(u64::from(lengths.packets(length) > 1));
         gate.credit -= eager_cost(length);
         true
     }
