@@ -125,8 +125,8 @@ const AT_ONCE_NS: f64 = 85.0;
 /// regions: it takes five times as many instructions, 3,000 on each side.
 const ANNOUNCED_NS: f64 = 5.0 * AT_ONCE_NS;
 
-/// The library's time for each part of a message after the first, in nanoseconds. Between near cores
-/// of an AMD EPYC (family 26) 16 KiB in eight parts take 0.28 µs longer than in two.
+/// The library's time for each part of a message after the first, in nanoseconds. Between near
+/// cores of an AMD EPYC (family 26) 16 KiB in eight parts take 0.28 µs longer than in two.
 const PART_NS: f64 = 40.0;
 
 impl CopyMethod {

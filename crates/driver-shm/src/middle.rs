@@ -335,7 +335,7 @@ impl MiddleStatistics {
         let Some(message) = &measured.unread else { return true };
         let MeasuredMessage { since, written, length, .. } = *message;
         let now = now_ns();
-        let (is_read, is_over) = (begun > since, now - since > REPORT_TIME_MAX.as_nanos() as u64);
+        let (is_read, is_over) = (begun > since, now - since > UNREAD_TIME_MAX.as_nanos() as u64);
         let Some(message) = measured.unread.take_if(|_| is_read || is_over) else { return false };
         // Where the clocks of both processes differ, in namespaces of their own, nothing is learnt.
         if is_read && (begun..=now).contains(&ended) {
@@ -402,7 +402,7 @@ impl MiddleStatistics {
 }
 
 /// The time after which no report about a message in a cell is expected any more.
-const REPORT_TIME_MAX: Duration = Duration::from_secs(1);
+const UNREAD_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// The share of a message that must be consumed so that its time can be extrapolated.
 const SHARE_PASSED: f64 = 0.45;

@@ -44,9 +44,9 @@ pub(crate) const CELL_LINES_REQUESTED_MAX: usize = 48;
 pub(crate) const CELL_LINES_HANDED_OVER_MAX: usize = 32;
 
 /// The parts of a message in a cell, which are equal. The longer the message is, the less the fixed
-/// cost of each counts, and the later the receiver may begin. Up to 32 KiB both processes still find
-/// them in the nearest cache. A message of that length is written whole: to divide it costs more than
-/// the receiver's earlier begin saves.
+/// cost of each counts, and the later the receiver may begin. Up to 32 KiB both processes still
+/// find them in the nearest cache. A message of that length is written whole: to divide it costs
+/// more than the receiver's earlier begin saves.
 pub(crate) fn cell_lengths(message_bytes: usize) -> FragmentLengths {
     let part = (message_bytes / 4).clamp(8 << 10, CELL_PART_BYTES_MAX);
     let is_whole = message_bytes <= CELL_PART_BYTES_MAX;

@@ -96,8 +96,8 @@ impl PeerSegment {
     }
 
     /// Like [`driver::InlineDriver::begin_fragments`], in the lane only if `in_lane`: if not, the
-    /// program waits immediately after the send. Requires a lane, whose room no other sender can use
-    /// up.
+    /// program waits immediately after the send. Requires a lane, whose room no other sender can
+    /// use up.
     #[inline]
     pub(crate) fn begin_fragments(
         &mut self,
