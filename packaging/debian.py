@@ -180,6 +180,9 @@ def depends(stage, files, host):
     """The packages that the ELF files need, by dpkg-shlibdeps; `host` has the variables of their architecture."""
     programs = [pathlib.Path(stage, entry.path) for entry in files if entry.is_elf]
     folders = {f"-l{file.parent}" for file in programs if ".so" in file.name}
+    is_cross = host["DEB_HOST_ARCH"] != host["DEB_BUILD_ARCH"]
+    if is_cross:
+        folders.add(f"-l/usr/{host['DEB_HOST_MULTIARCH']}/lib")
     with tempfile.TemporaryDirectory() as folder:
         pathlib.Path(folder, "debian").mkdir()
         pathlib.Path(folder, "debian/control").write_text("Source: combray\n\nPackage: combray\nArchitecture: any\n")
@@ -191,7 +194,13 @@ def depends(stage, files, host):
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, env=dict(os.environ, **host))
     if found.returncode:
         raise SystemExit(f"packaging/debian.py: dpkg-shlibdeps fails:\n{found.stderr}")
-    return re.search("^shlibs:Depends=(.*)$", found.stdout, re.M)[1]
+    needed = re.search("^shlibs:Depends=(.*)$", found.stdout, re.M)[1]
+    if is_cross:
+        # The packages for cross compilers name the architecture, and of the C library only its own version.
+        major, minor = payload.glibc(files)
+        needed = re.sub(f":{host['DEB_HOST_ARCH']}|-{host['DEB_HOST_ARCH']}-cross", "", needed)
+        needed = re.sub(r"libc6 \(>= [\d.]+\)", f"libc6 (>= {major}.{minor})", needed)
+    return needed
 
 
 def soname(file):
