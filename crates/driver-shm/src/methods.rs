@@ -2,7 +2,7 @@
 //! memory and in which portions, who copies, and how often the processes signal each other before.
 //! What each costs on a machine follows from the machine's memory costs.
 //!
-//! Why: docs/internals/decisions/0137-methods-of-copying-are-rows-of-one-table.md
+//! Why: docs/internals/decisions/0134-methods-of-copying-are-rows-of-one-table.md
 
 use driver::{Copying, MiddleWay};
 use memory_costs::{MemoryOperation, MessageMove, MessageWay, Passage, SentBytes};
