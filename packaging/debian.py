@@ -196,7 +196,8 @@ def depends(stage, files, host):
         raise SystemExit(f"packaging/debian.py: dpkg-shlibdeps fails:\n{found.stderr}")
     needed = re.search("^shlibs:Depends=(.*)$", found.stdout, re.M)[1]
     if is_cross:
-        # The packages for cross compilers name the architecture, and of the C library only its own version.
+        # Packages for cross compilers name the architecture, and of the C library only their own
+        # version.
         major, minor = payload.glibc(files)
         needed = re.sub(f":{host['DEB_HOST_ARCH']}|-{host['DEB_HOST_ARCH']}-cross", "", needed)
         needed = re.sub(r"libc6 \(>= [\d.]+\)", f"libc6 (>= {major}.{minor})", needed)
