@@ -3,6 +3,7 @@
 
 use std::ffi::c_int;
 
+use mpi::collective::Root;
 use mpi::{CallExchange, Communicator};
 
 use crate::arguments::{KnownCommunicator, is_in_place};
@@ -23,24 +24,53 @@ pub fn of(
     let communicator =
         seen.call().counted_communicator(1, Comm::from_raw(seen.word("comm")?)).ok()?;
     let communicator = Some(&communicator).filter(|found| found.is_ready())?;
-    let root = seen.integer("root").map(|root| root as i32);
-    let is_root = root.is_none_or(|root| i64::from(root) == i64::from(communicator.rank()));
+    let root = match seen.integer("root") {
+        Some(root) => Some(seen.call().root(1, root as c_int, communicator).ok()?),
+        None => None,
+    };
+    let part = Part::of(root, communicator.rank(), communicator.remote().is_some());
+    let bytes_if = |bytes: u64, is_so: bool| if is_so { bytes } else { 0 };
     let (sent, received) = match name_of(entry.name) {
         Name::Bcast => {
             let bytes = seen.amount("count", "datatype", 1)?;
-            if is_root { (bytes, 0) } else { (0, bytes) }
+            let gets = part.is_member && !part.is_root;
+            (bytes_if(bytes, part.is_root), bytes_if(bytes, gets))
         }
         Name::Reduction => {
             let bytes = seen.amount("count", "datatype", 1)?;
-            (bytes, if is_root { bytes } else { 0 })
+            (bytes_if(bytes, part.is_member), bytes_if(bytes, part.is_root))
         }
         Name::ReduceScatter => seen.scattered(communicator)?,
-        Name::Movement => seen.moved(communicator, is_root)?,
+        Name::Movement => seen.moved(communicator, part)?,
         Name::Other => return None,
     };
-    let root = root.and_then(|root| u32::try_from(root).ok());
-    let root = root.and_then(|root| communicator.all_members().gates().nth(root as usize));
-    Some(CallExchange { root: root.map(|gate| gate.0), sent, received })
+    let root = match root {
+        Some(Root::Rank(rank)) => communicator.gate(rank).map(|gate| gate.0),
+        Some(Root::Here) => Some(library.process.rank()),
+        Some(Root::Beside) | None => None,
+    };
+    Some(CallExchange { root, sent, received })
+}
+
+/// The part of a process in an operation. Both are true for operations without a root. The root for
+/// the remote group of an intercommunicator is no member, and the others of its group are neither.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Part {
+    is_root: bool,
+    is_member: bool,
+}
+
+impl Part {
+    fn of(root: Option<Root>, rank: u32, is_between_groups: bool) -> Self {
+        let (is_root, is_member) = match root {
+            None => (true, true),
+            // On an intercommunicator, this is a rank of the other group.
+            Some(Root::Rank(root)) => (!is_between_groups && root == rank, true),
+            Some(Root::Here) => (true, false),
+            Some(Root::Beside) => (false, false),
+        };
+        Self { is_root, is_member }
+    }
 }
 
 /// What decides which arguments describe the data.
@@ -166,10 +196,11 @@ impl Arguments<'_> {
         let size = self.size_of(Datatype::from_raw(self.word("datatype")?))?;
         let bytes = |count: i64| u64::try_from(count).ok()?.checked_mul(size);
         let own = bytes(*counts.get(communicator.rank() as usize)?)?;
-        Some((bytes(counts.iter().sum())?, own))
+        let sum = counts.iter().try_fold(0_u64, |sum, count| sum.checked_add(bytes(*count)?))?;
+        Some((sum, own))
     }
 
-    fn moved(&self, communicator: &KnownCommunicator<'_>, is_root: bool) -> Option<(u64, u64)> {
+    fn moved(&self, communicator: &KnownCommunicator<'_>, part: Part) -> Option<(u64, u64)> {
         const SEND: [&str; 2] = ["sendcount", "sendtype"];
         const RECEIVE: [&str; 2] = ["recvcount", "recvtype"];
         let in_place = |buffer: &str| {
@@ -178,10 +209,7 @@ impl Arguments<'_> {
         };
         let name = self.entry.name.to_ascii_lowercase();
         let is_of_neighbors = name.contains("neighbor");
-        let all = match communicator.remote() {
-            Some(_) => communicator.peer_count(),
-            None => communicator.size(),
-        };
+        let all = communicator.peer_count();
         let (to, from) = match is_of_neighbors {
             true => (outgoing(communicator), incoming(communicator)),
             false => (all, all),
@@ -192,9 +220,9 @@ impl Arguments<'_> {
         } else if name.contains("alltoall") {
             (to, from)
         } else if name.contains("gather") {
-            (1, if is_root { from } else { 0 })
+            (part.is_member.into(), if part.is_root { from } else { 0 })
         } else {
-            (if is_root { to } else { 0 }, 1)
+            (if part.is_root { to } else { 0 }, part.is_member.into())
         };
         let side = |names, number| if number == 0 { Some(0) } else { self.side(names, number) };
         let received = if in_place("recvbuf") { 0 } else { side(RECEIVE, receives)? };
@@ -211,6 +239,20 @@ impl Arguments<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rank_of_the_other_group_is_not_this_process() {
+        let part = |root, is_between_groups| {
+            let Part { is_root, is_member } = Part::of(root, 2, is_between_groups);
+            (is_root, is_member)
+        };
+        assert_eq!(part(None, false), (true, true));
+        assert_eq!(part(Some(Root::Rank(2)), false), (true, true));
+        assert_eq!(part(Some(Root::Rank(1)), false), (false, true));
+        assert_eq!(part(Some(Root::Rank(2)), true), (false, true));
+        assert_eq!(part(Some(Root::Here), true), (true, false));
+        assert_eq!(part(Some(Root::Beside), true), (false, false));
+    }
 
     #[test]
     fn names_are_known_in_all_forms() {
