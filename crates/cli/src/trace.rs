@@ -1,7 +1,7 @@
 //! `combray trace`: what the trace of a job shows.
 
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use otf2::{ARCHIVE_NAME, Otf2Library};
 use traces::alignment::AlignedTrace;
@@ -114,18 +114,29 @@ fn exported(format: Format, traces: &[AlignedTrace]) -> Exported {
 /// Writes an archive into a folder, in place of an archive that is there.
 fn write_otf2(target: &Path, archive: &Otf2Archive) -> Result<(), String> {
     let library = Otf2Library::load().map_err(|error| error.to_string())?;
-    let anchor = target.join(ARCHIVE_NAME).with_extension("otf2");
-    if anchor.exists() {
-        let old = [anchor, target.join(ARCHIVE_NAME).with_extension("def")];
-        let removed = old.iter().try_for_each(fs::remove_file);
-        removed
-            .and_then(|()| fs::remove_dir_all(target.join(ARCHIVE_NAME)))
-            .map_err(|cause| format!("the archive that is there cannot be removed: {cause}"))?;
-    }
+    remove_otf2(target)
+        .map_err(|cause| format!("the archive that is there cannot be removed: {cause}"))?;
     library.write(target, archive).map_err(|error| error.to_string())
 }
 
-fn write(target: &Path, files: &[ExportedFile]) -> std::io::Result<()> {
+/// Removes an archive, also one of which a part was written, if there is one. The file by which an
+/// archive is recognized goes last, so that a removal that was interrupted can be repeated.
+fn remove_otf2(target: &Path) -> io::Result<()> {
+    let events = target.join(ARCHIVE_NAME);
+    let anchor = events.with_extension("otf2");
+    if !anchor.exists() {
+        return Ok(());
+    }
+    let absent_or = |removed: io::Result<()>| match removed {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    };
+    absent_or(fs::remove_dir_all(&events))?;
+    absent_or(fs::remove_file(events.with_extension("def")))?;
+    fs::remove_file(anchor)
+}
+
+fn write(target: &Path, files: &[ExportedFile]) -> io::Result<()> {
     if let [ExportedFile { name, text }] = files
         && name.is_empty()
     {

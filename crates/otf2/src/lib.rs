@@ -113,8 +113,8 @@ const UNDEFINED: u32 = u32::MAX;
 struct ArchiveWriter<'a> {
     functions: &'a Otf2Functions,
     handle: *mut Archive,
-    /// The first function that failed, with its error.
-    failure: Option<(&'static str, i32)>,
+    /// The first function that failed, with its error; a function that returns nothing has none.
+    failure: Option<(&'static str, Option<i32>)>,
 }
 
 /// `OTF2_PreFlushCallback`: full chunks are written to the file.
@@ -126,8 +126,13 @@ extern "C" fn flush(_: *mut c_void, _: u8, _: u64, _: *mut c_void, _: bool) -> u
 impl ArchiveWriter<'_> {
     fn check(&mut self, name: &'static str, code: i32) {
         if code != SUCCESS && self.failure.is_none() {
-            self.failure = Some((name, code));
+            self.failure = Some((name, Some(code)));
         }
+    }
+
+    /// Notes that a function has returned null.
+    fn fail(&mut self, name: &'static str) {
+        self.failure.get_or_insert((name, None));
     }
 
     fn write(mut self, archive: &Otf2Archive) -> Result<(), Otf2Error> {
@@ -166,7 +171,9 @@ impl ArchiveWriter<'_> {
             self.check("OTF2_Archive_CloseDefFiles", code);
             (functions.global_definitions)(handle)
         };
-        if !definitions.is_null() {
+        if definitions.is_null() {
+            self.fail("OTF2_Archive_GetGlobalDefWriter");
+        } else {
             let mut global = Definitions { writer: &mut self, handle: definitions, strings: 0 };
             global.write(archive);
         }
@@ -176,7 +183,10 @@ impl ArchiveWriter<'_> {
         match self.failure {
             None => Ok(()),
             Some((name, code)) => {
-                let reason = functions.description(code);
+                let reason = match code {
+                    Some(code) => functions.description(code),
+                    None => "no result".to_owned(),
+                };
                 Err(Otf2Error(format!("the library of OTF2: {name}: {reason}")))
             }
         }
@@ -188,7 +198,7 @@ impl ArchiveWriter<'_> {
         // SAFETY: the files of events are open.
         let writer = unsafe { (functions.event_writer)(self.handle, number) };
         if writer.is_null() {
-            self.check("OTF2_Archive_GetEvtWriter", SUCCESS - 1);
+            self.fail("OTF2_Archive_GetEvtWriter");
             return;
         }
         let none = ptr::null_mut();
