@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
 use base::variables::LENDING;
@@ -30,14 +29,15 @@ pub(crate) const BORROWS: usize = 4;
 /// The word on which it waits for changes, and whether it does.
 pub(crate) const CHANGES: usize = 5;
 pub(crate) const WATCHES: usize = 6;
-/// Since when the number of its idle cores has not changed, and the sums for reports; in ticks.
+/// Since when the number of its idle cores has not changed, in ticks.
 pub(crate) const SINCE: usize = 7;
+/// The sums for reports, in ticks, of two words each: the lower half and the upper one.
 pub(crate) const LENT: usize = 8;
-pub(crate) const BORROWED: usize = 9;
+pub(crate) const BORROWED: usize = 10;
 /// How often it has lent cores.
-pub(crate) const TIMES_LENT: usize = 10;
+pub(crate) const TIMES_LENT: usize = 12;
 /// How many of its cores were not used lately, as borrowers have found.
-pub(crate) const UNUSED: usize = 11;
+pub(crate) const UNUSED: usize = 13;
 /// The set of its cores, a bit for each.
 pub(crate) const SET: usize = 32;
 const SET_WORDS: usize = SLOT_WORDS - SET;
@@ -45,15 +45,13 @@ const SET_WORDS: usize = SLOT_WORDS - SET;
 /// Cores with higher numbers are not lent.
 pub(crate) const CORES_MAX: usize = SET_WORDS * 32;
 
-/// The unit of times on the board, in nanoseconds. A sum of them fits for half a day.
+/// The unit of times on the board, in nanoseconds. A word holds half a day.
 pub(crate) const TICK_NS: u64 = 10_000;
 
 /// The launcher's handle of the board.
 #[derive(Debug)]
 pub struct LendingBoard {
-    memory: Rc<SharedMemory>,
     file: File,
-    processes: u32,
 }
 
 /// What a process has lent and borrowed until now, in seconds times cores.
@@ -73,8 +71,8 @@ impl LendingBoard {
     /// # Errors
     /// The system's.
     pub fn create(processes: u32) -> io::Result<Self> {
-        let (memory, file) = SharedMemory::create(words(processes), 0)?;
-        Ok(Self { memory, file, processes })
+        let (_, file) = SharedMemory::create(words(processes), 0)?;
+        Ok(Self { file })
     }
 
     /// Returns the file, which processes inherit.
@@ -86,12 +84,6 @@ impl LendingBoard {
     /// descriptor under the number that it has here.
     pub fn variable(&self) -> (&'static str, String) {
         (LENDING, self.file.as_raw_fd().to_string())
-    }
-
-    /// Returns what a process has lent and borrowed; none if it has not joined.
-    pub fn record(&self, local_rank: u32) -> Option<LendingRecord> {
-        let is_there = local_rank < self.processes;
-        is_there.then(|| record_of(&self.memory, local_rank as usize)).flatten()
     }
 }
 
@@ -105,15 +97,24 @@ pub(crate) fn word(memory: &SharedMemory, slot: usize, place: usize) -> &AtomicU
     memory.word(HEAD_WORDS + SLOT_WORDS * slot + place)
 }
 
-/// Returns what the process of a slot has lent and borrowed; none if no process has joined there.
-pub(crate) fn record_of(memory: &SharedMemory, slot: usize) -> Option<LendingRecord> {
+/// Adds to a sum of two words.
+pub(crate) fn add(memory: &SharedMemory, slot: usize, place: usize, more: u64) {
+    let low = more as u32;
+    let before = word(memory, slot, place).fetch_add(low, SeqCst);
+    let carry = u32::from(before.checked_add(low).is_none());
+    word(memory, slot, place + 1).fetch_add(((more >> 32) as u32).wrapping_add(carry), SeqCst);
+}
+
+/// Returns what the process of a slot has lent and borrowed.
+pub(crate) fn record_of(memory: &SharedMemory, slot: usize) -> LendingRecord {
     let value = |place| word(memory, slot, place).load(SeqCst);
-    let seconds = |place| f64::from(value(place)) * TICK_NS as f64 / 1e9;
-    (value(CORES) > 0).then(|| LendingRecord {
+    let ticks = |place| u64::from(value(place + 1)) << 32 | u64::from(value(place));
+    let seconds = |place| ticks(place) as f64 * TICK_NS as f64 / 1e9;
+    LendingRecord {
         lent: seconds(LENT),
         times_lent: value(TIMES_LENT),
         borrowed: seconds(BORROWED),
-    })
+    }
 }
 
 /// Returns how many of its cores a process lends that has so many cores and threads awake.
@@ -131,10 +132,15 @@ mod tests {
     }
 
     #[test]
-    fn processes_that_have_not_joined_lend_nothing() {
-        let board = LendingBoard::create(2).unwrap();
-        assert_eq!(board.record(0), None);
-        assert_eq!(board.record(2), None);
-        assert_eq!(board.variable().0, LENDING);
+    fn sums_are_longer_than_a_word() {
+        let (memory, _file) = SharedMemory::create(words(2), 0).unwrap();
+        for more in [u64::from(u32::MAX), 3, 5 << 32 | 7] {
+            add(&memory, 1, LENT, more);
+        }
+        let ticks = u64::from(u32::MAX) + 3 + (5 << 32 | 7);
+        let record = record_of(&memory, 1);
+        assert_eq!(record.lent, ticks as f64 * TICK_NS as f64 / 1e9);
+        assert_eq!((record.times_lent, record.borrowed), (0, 0.0));
+        assert_eq!(record_of(&memory, 0), LendingRecord::default());
     }
 }

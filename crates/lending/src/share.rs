@@ -1,6 +1,7 @@
 //! The slot of the calling process.
 
 use std::fs::{self, File, OpenOptions};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
 
@@ -11,12 +12,15 @@ use sys::{cores, environment, futex, process, usage};
 
 use crate::board::{
     AWAKE, BORROWED, BORROWS, CHANGES, CORES, CORES_MAX, IDLE, LENT, LendingRecord, PROCESS, SET,
-    SINCE, TICK_NS, TIMES_LENT, UNUSED, WANTS, WATCHES, idle, record_of, word, words,
+    SINCE, TICK_NS, TIMES_LENT, UNUSED, WANTS, WATCHES, add, idle, record_of, word, words,
 };
 
 /// How many processes a process signals at most when its cores become free: those after it first.
 /// Others find the cores when they look of their own accord.
 const SIGNALLED_MAX: usize = 4;
+
+/// How much later another thread may have read the clock, in ticks: a minute.
+const LATER_MAX: u32 = (60_000_000_000 / TICK_NS) as u32;
 
 /// The number of awake threads of a process that has ended.
 const ENDED: i32 = i32::MIN / 2;
@@ -35,8 +39,14 @@ pub struct Share {
 
 impl Share {
     /// Joins the board of this machine, or finds the slot that another library of this process has
-    /// joined. None if the launcher has created no board, or another process has the slot.
-    pub fn find() -> Option<Self> {
+    /// joined. None if the launcher has created no board, or another process has the slot. The
+    /// memory is mapped once: MPI can be initialised many times in a process.
+    pub fn find() -> Option<&'static Self> {
+        static FOUND: OnceLock<Option<Share>> = OnceLock::new();
+        FOUND.get_or_init(Self::look).as_ref()
+    }
+
+    fn look() -> Option<Self> {
         let number = |name| environment::text(name)?.parse::<u32>().ok();
         let (slot, processes) = (number(LOCAL_RANK)?, number(LOCAL_SIZE)?);
         let file = inherited()?;
@@ -209,8 +219,8 @@ impl Share {
         let now = ticks();
         let lasted = now.wrapping_sub(self.own(SINCE).swap(now, SeqCst));
         // Another thread may have read the clock later.
-        let lasted = (lasted as i32).max(0) as u32;
-        self.own(LENT).fetch_add(lasted.saturating_mul(was_idle), SeqCst);
+        let lasted = if lasted > u32::MAX - LATER_MAX { 0 } else { lasted };
+        add(self.memory, self.slot, LENT, u64::from(lasted) * u64::from(was_idle));
         self.own(TIMES_LENT).fetch_add(u32::from(is_idle > was_idle), SeqCst);
     }
 
@@ -284,12 +294,12 @@ impl Share {
         self.own(WANTS).load(SeqCst) != 0
     }
 
-    /// Records how many cores of others this process uses from now on; `since` is when that last
-    /// changed.
+    /// Records how many cores of others this process uses from now on, after the former number has
+    /// lasted so long.
     pub fn set_borrows(&self, count: usize, lasted: Duration) {
         let before = self.own(BORROWS).swap(count as u32, SeqCst);
-        let ticks = (lasted.as_nanos() as u64 / TICK_NS) as u32;
-        self.own(BORROWED).fetch_add(ticks.saturating_mul(before), SeqCst);
+        let ticks = lasted.as_nanos() as u64 / TICK_NS;
+        add(self.memory, self.slot, BORROWED, ticks * u64::from(before));
     }
 
     /// Returns the number of changes that concern this process, to be read before the lent cores.
@@ -308,7 +318,7 @@ impl Share {
 
     /// Returns what this process has lent and borrowed.
     pub fn record(&self) -> LendingRecord {
-        record_of(self.memory, self.slot).unwrap_or_default()
+        record_of(self.memory, self.slot)
     }
 }
 
@@ -424,7 +434,7 @@ mod tests {
 
     #[test]
     fn a_process_that_has_ended_lends_its_cores() {
-        let (board, shares) = joined(&[2, 1]);
+        let (_board, shares) = joined(&[2, 1]);
         shares[0].end();
         assert_eq!(shares[1].lent_by_others(), [0, 1]);
         // Threads that still run there change nothing.
@@ -432,18 +442,18 @@ mod tests {
         shares[0].thread_sleeps();
         shares[0].end();
         assert_eq!(shares[1].lent_by_others(), [0, 1]);
-        assert_eq!(board.record(0).unwrap().times_lent, 1);
+        assert_eq!(shares[0].record().times_lent, 1);
     }
 
     #[test]
     fn what_was_lent_and_borrowed_is_recorded() {
-        let (board, shares) = joined(&[1, 1]);
+        let (_board, shares) = joined(&[1, 1]);
         shares[0].thread_sleeps();
         shares[1].set_borrows(1, Duration::ZERO);
         std::thread::sleep(Duration::from_millis(5));
         shares[1].set_borrows(0, Duration::from_millis(5));
         shares[0].thread_wakes();
-        let (lender, borrower) = (board.record(0).unwrap(), board.record(1).unwrap());
+        let (lender, borrower) = (shares[0].record(), shares[1].record());
         assert!(lender.lent >= 0.005 && lender.borrowed == 0.0, "{lender:?}");
         assert_eq!((borrower.lent, borrower.borrowed), (0.0, 0.005));
     }

@@ -129,7 +129,7 @@ impl ProcessKernel {
                 POLLS
             },
             traffic_class,
-            share: Share::find(),
+            share: Share::find().copied(),
             map,
         };
         let fresh = self.joined.set(joined).is_ok();

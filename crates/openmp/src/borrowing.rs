@@ -8,7 +8,7 @@
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, Once, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::thread::{self, Builder};
 use std::time::{Duration, Instant};
 
@@ -20,8 +20,7 @@ use crate::environment;
 
 /// The slot of this process; none if there is nothing to lend.
 pub fn share() -> Option<&'static Share> {
-    static SHARE: OnceLock<Option<Share>> = OnceLock::new();
-    SHARE.get_or_init(Share::find).as_ref()
+    Share::find()
 }
 
 /// How many threads a team has by default: enough to use lent cores. `own` is the number of cores
