@@ -95,6 +95,7 @@ fn read() -> UserSettings {
     let (schedule, chunk) = schedule();
     let binds = text("OMP_PROC_BIND");
     let has_levels = threads.len() > 1 || binds.as_deref().is_some_and(|binds| binds.contains(','));
+    let proc_bind = proc_bind(binds.as_deref());
     let nested = flag("OMP_NESTED");
     let levels = number("OMP_MAX_ACTIVE_LEVELS", 0..=i64::from(i32::MAX));
     let levels = levels.unwrap_or(match nested {
@@ -105,7 +106,10 @@ fn read() -> UserSettings {
     let positive = 1..=i64::from(i32::MAX);
     UserSettings {
         controls: Controls {
-            threads: threads.first().copied().unwrap_or_else(|| default_threads(cores)),
+            threads: threads.first().copied().unwrap_or_else(|| {
+                // Threads that are bound borrow no cores.
+                if proc_bind == 0 { default_threads(cores) } else { cores as u32 }
+            }),
             is_dynamic: flag("OMP_DYNAMIC").unwrap_or_default(),
             active_levels_max: (levels as u32).min(ACTIVE_LEVELS_MAX),
             schedule,
@@ -121,7 +125,7 @@ fn read() -> UserSettings {
         can_cancel: flag("OMP_CANCELLATION").unwrap_or_default(),
         task_priority_max: number("OMP_MAX_TASK_PRIORITY", 0..=i64::from(i32::MAX)).unwrap_or(0)
             as i32,
-        proc_bind: proc_bind(binds.as_deref()),
+        proc_bind,
         teams: number("OMP_NUM_TEAMS", positive.clone()).unwrap_or(0) as i32,
         teams_thread_limit: number("OMP_TEAMS_THREAD_LIMIT", positive).unwrap_or(0) as i32,
         affinity_format: text("OMP_AFFINITY_FORMAT")

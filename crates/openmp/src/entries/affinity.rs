@@ -47,8 +47,11 @@ unsafe fn text(from: *const c_char) -> String {
 }
 
 /// # Safety
-/// The text has this length.
+/// The text has this length. An empty one may have no address.
 unsafe fn padded_text(from: *const c_char, length: usize) -> String {
+    if length == 0 {
+        return String::new();
+    }
     // SAFETY: by the contract.
     let bytes = unsafe { std::slice::from_raw_parts(from.cast::<u8>(), length) };
     String::from_utf8_lossy(bytes).trim_end_matches(' ').to_owned()
