@@ -35,8 +35,8 @@ pub(super) fn of_several_jobs() -> Error {
     let what = "the processes belong to several jobs, for which only MPI_Comm_connect, \
                 MPI_Comm_accept, MPI_Comm_spawn and MPI_Comm_join make intercommunicators, and \
                 MPI_Comm_split and MPI_Comm_create other communicators; MPI_Comm_create_from_group \
-                makes one if the group comes from a process set that combray_publish_set has \
-                published";
+                and MPI_Intercomm_create_from_groups make some if all processes have their groups \
+                from one process set that combray_publish_set has published";
     Error::new(ErrorClass::Comm, what)
 }
 

@@ -286,7 +286,9 @@ impl<'a> TwoGroups<'a> {
     ///
     /// # Errors
     /// `Comm` on all members of the side: the processes belong to several jobs, and the local group
-    /// has not been created on all members from one process set that contains both sides.
+    /// has not been created on all members from one process set that contains both sides. This side
+    /// then has no message space in which it could reach the other one, which waits if its own
+    /// group is from such a set.
     fn agreed_home(
         self,
         process: &Process,
