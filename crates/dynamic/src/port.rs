@@ -34,7 +34,7 @@ pub struct Port {
     unproved: RefCell<UnprovedLinks<RootLink>>,
     /// How many connections are accepted before the others go on.
     accepted_max: usize,
-    /// Whether more connections may wait to be accepted.
+    /// Whether as many were accepted the last time as may be, so that more may wait.
     has_more: Cell<bool>,
 }
 
@@ -150,17 +150,19 @@ impl Port {
     /// is one now. Its other side must answer each further step within `limit`.
     ///
     /// # Errors
-    /// `Other` if the system accepts no connections.
+    /// `Other` if the system accepts no connections, for example because it has no descriptors left.
+    /// Those that wait are not reported again, so call this again after a while.
     pub fn poll_accept(&self, limit: Duration) -> Result<Option<RootLink>> {
         let mut unproved = self.unproved.borrow_mut();
         let mut refused = None;
         // Accepting takes several times as long as looking whether there is a connection.
         let listener = (self.listener.as_raw_fd(), Interest::Read);
         let are_there = process::poll(&[listener], Some(Duration::ZERO));
-        let are_there = are_there.is_ok_and(|ready| ready == [true]);
-        self.has_more.set(are_there);
+        let are_there = are_there.map_or(true, |ready| ready == [true]);
+        self.has_more.set(false);
         // Not more at a time, so that a flood of connections does not keep this from serving them.
-        for _ in 0..if are_there { self.accepted_max } else { 0 } {
+        let accepted_max = if are_there { self.accepted_max } else { 0 };
+        for count in 1..=accepted_max {
             match self.listener.accept() {
                 Ok((stream, _)) => unproved.add(RootLink::new(
                     stream,
@@ -168,10 +170,7 @@ impl Port {
                     self.name.key,
                     limit.min(PROOF_TIME_MAX),
                 )?),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    self.has_more.set(false);
-                    break;
-                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) if is_of_connection(&error) => {}
                 Err(error) => {
                     let detail = format!("the port accepts no connections: {error}");
@@ -179,6 +178,7 @@ impl Port {
                     break;
                 }
             }
+            self.has_more.set(count == accepted_max);
         }
         // Connections that have been accepted may have the descriptors that are missing.
         let Some(mut link) = unproved.take_proved() else {
