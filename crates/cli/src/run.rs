@@ -1,6 +1,7 @@
 //! `combray run`: from the command line to a job plan.
 
 pub mod allocation;
+mod called;
 mod counts;
 mod dry_run;
 pub mod foreign;
@@ -32,20 +33,18 @@ use launcher::{
 };
 use options::{Meaning, ValueCount};
 
-/// The name of this command if it has no other one.
-const OWN_NAME: &str = "combray run";
+/// Does what [`run`] does, under another name: the help and the messages have the name that the
+/// user typed.
+pub fn run_as(name: &'static str, words: &[OsString]) -> Result<i32, String> {
+    called::set(name);
+    run(words)
+}
 
 /// Runs the job that `words` describe and returns the exit code.
 pub fn run(words: &[OsString]) -> Result<i32, String> {
-    run_as(OWN_NAME, words)
-}
-
-/// Does what [`run`] does, under another name: the help and the messages have the name that the
-/// user typed.
-pub fn run_as(name: &str, words: &[OsString]) -> Result<i32, String> {
-    match parse(words).map_err(|message| message.replace(OWN_NAME, name))? {
+    match parse(words)? {
         RunRequest::Help => {
-            print!("{}", help::text().replace(OWN_NAME, name));
+            print!("{}", called::named(&help::text()));
             Ok(0)
         }
         RunRequest::Version => {
@@ -238,6 +237,7 @@ fn parse_with_hosts(words: &[OsString], default: &[Host]) -> Result<RunRequest, 
     let file = foreign.set_hosts(&mut plan)?;
     let allocation = use_allocation(&mut plan)?;
     foreign.set_access(&mut plan)?;
+    allocation.as_ref().map_or(Ok(()), |found| found.check(&plan))?;
     for index in 0..plan.applications.len() {
         if plan.applications[index].processes == 0 {
             let count = counts::unsaid(&plan, &plan.applications[index], machine.as_deref())?;
@@ -312,16 +312,6 @@ fn use_allocation(plan: &mut JobPlan) -> Result<Option<Allocation>, String> {
         let listed = plan.applications.iter().flat_map(|application| &application.hosts);
         let ranked = plan.rankfile.iter().map(|place| place.host.as_str());
         let names: Vec<&str> = listed.map(|host| host.name.as_str()).chain(ranked).collect();
-        let is_outside =
-            |name: &&&str| !launcher::is_this_machine(name) && !allocation.has(&[name]);
-        if let Some(other) = names.iter().find(is_outside).filter(|_| !has_way) {
-            return Err(format!(
-                "{other} is none of the hosts of {}: {}; with --launch-agent ssh it is tried \
-                 nevertheless",
-                allocation.name,
-                allocation.names().join(", ")
-            ));
-        }
         if !has_way && allocation.has(&names) {
             plan.access = match &allocation.access {
                 HostAccess::Srun(_) => HostAccess::Srun(OwnHost::Directly),
@@ -403,7 +393,7 @@ impl ProgramReader<'_> {
                 meaning => self.apply(meaning, &name, &values)?,
             }
         }
-        Err(format!("no program to run is named{last}; see combray run --help"))
+        Err(format!("no program to run is named{last}; see {} --help", called::name()))
     }
 
     fn apply(&mut self, meaning: Meaning, name: &str, values: &[OsString]) -> Result<(), String> {

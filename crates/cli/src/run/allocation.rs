@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::env;
 use std::ffi::OsStr;
 use std::fs;
+use std::net::IpAddr;
 
 use launcher::{Host, HostAccess, JobPlan, SlotTable, is_this_machine};
 use sys::cores;
@@ -20,6 +21,9 @@ pub struct Allocation {
     /// How processes are started on the hosts.
     pub access: HostAccess,
 }
+
+/// The maximum number of hosts that a message lists.
+const NAMED_MAX: usize = 16;
 
 /// One host of an allocation.
 #[derive(Debug, PartialEq, Eq)]
@@ -140,6 +144,42 @@ impl Allocation {
         SlotTable::of(&hosts, taken)
     }
 
+    /// Checks that the hosts of a job belong to the allocation, unless the user has named a way to
+    /// reach others.
+    ///
+    /// # Errors
+    /// A message for the user that names another host.
+    pub fn check(&self, plan: &JobPlan) -> Result<(), String> {
+        if plan.access != HostAccess::Ssh {
+            return Ok(());
+        }
+        let listed = plan.applications.iter().flat_map(|application| &application.hosts);
+        let ranked = plan.rankfile.iter().map(|place| place.host.as_str());
+        let names = listed.map(|host| host.name.as_str()).chain(ranked);
+        self.stranger(names).map_or(Ok(()), |name| {
+            let mut names = self.names();
+            let left_out = names.len().saturating_sub(NAMED_MAX);
+            names.truncate(NAMED_MAX);
+            let more = if left_out > 0 { format!(" and {left_out} more") } else { String::new() };
+            Err(format!(
+                "{name} is none of the hosts of {}: {}{more}; with --launch-agent ssh, or \
+                 COMBRAY_LAUNCH_AGENT=ssh for spawned processes, it is tried nevertheless",
+                self.name,
+                names.join(", ")
+            ))
+        })
+    }
+
+    /// Returns the first of these hosts that does not belong to the allocation. A name with a
+    /// domain and one without it may mean one host, and an address any host: names are not looked
+    /// up.
+    fn stranger<'a>(&self, mut names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+        let known: HashSet<&str> = self.hosts.iter().map(|host| short(&host.name)).collect();
+        names.find(|name| {
+            !known.contains(short(name)) && !is_address(name) && !is_this_machine(name)
+        })
+    }
+
     /// Whether all these hosts belong to the allocation.
     pub fn has(&self, names: &[&str]) -> bool {
         let known: HashSet<&str> = self.hosts.iter().map(|host| host.name.as_str()).collect();
@@ -147,6 +187,15 @@ impl Allocation {
         let has_this_machine = || self.hosts.iter().any(|host| is_this_machine(&host.name));
         others.peek().is_none() || has_this_machine() && others.all(|name| is_this_machine(name))
     }
+}
+
+fn is_address(name: &str) -> bool {
+    name.parse::<IpAddr>().is_ok()
+}
+
+/// Returns the name of a host without its domain.
+fn short(name: &str) -> &str {
+    if is_address(name) { name } else { name.split('.').next().unwrap_or(name) }
 }
 
 /// The hosts of LSF, from the most informative variable that is set.
@@ -334,12 +383,23 @@ mod tests {
     }
 
     #[test]
+    fn strangers_are_found_by_their_names() {
+        let found = found(&[("LSB_HOSTS", "a b.example.org")], &[]).unwrap().unwrap();
+        let own = launcher::host_name();
+        let known = ["a", "a.example.org", "b", "b.example.org", "192.0.2.1", "::1", "localhost"];
+        assert_eq!(found.stranger(known.into_iter().chain([own.as_str()])), None);
+        for other in ["c", "aa", "example.org", "b-ib.example.org"] {
+            assert_eq!(found.stranger(["a", other].into_iter()), Some(other));
+        }
+    }
+
+    #[test]
     fn many_hosts_are_looked_up_quickly() {
         let names: Vec<String> = (0..10_000).map(|number| format!("node{number}")).collect();
         let found = found(&[("LSB_HOSTS", &names.join(" "))], &[]).unwrap().unwrap();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let begun = sys::usage::processor_time();
-        assert!(found.has(&names));
+        assert!(found.has(&names) && found.stranger(names.iter().copied()).is_none());
         let spent = sys::usage::processor_time() - begun;
         println!("{} hosts: {spent:?}", names.len());
         assert!(spent.as_secs_f64() < 0.5, "{spent:?}");

@@ -2,6 +2,7 @@
 
 use runtime::configuration::distance;
 
+use super::called;
 use super::options::{self, OPTIONS};
 
 /// Spellings that are refused, with a replacement.
@@ -222,18 +223,19 @@ pub fn instead_of(name: &str) -> Option<&'static str> {
 /// The message for an unknown option, with a replacement if one is known.
 pub fn unknown(name: &str) -> String {
     if let Some(instead) = instead_of(name) {
-        return format!("combray run has no {name}: {instead}");
+        return format!("{} has no {name}: {}", called::name(), called::named(instead));
     }
     let joined = name.find(|letter: char| letter.is_ascii_digit()).map(|at| name.split_at(at));
     if let Some((option, number)) = joined.filter(|(option, _)| options::find(option).is_some()) {
-        return format!("combray run has no option {name}; write {option} {number}");
+        return format!("{} has no option {name}; write {option} {number}", called::name());
     }
     let names = OPTIONS.iter().flat_map(|option| option.names);
     let far = |known: &&&str| distance(known.trim_matches('-'), name.trim_matches('-'));
     let errors_max = TYPING_ERRORS_MAX.min(name.trim_matches('-').len() / 3);
     let nearest = names.min_by_key(far).filter(|known| far(known) <= errors_max);
     let hint = nearest.map_or_else(String::new, |known| format!("; did you mean {known}?"));
-    format!("combray run has no option {name}{hint} (combray run --help lists all)")
+    let called = called::name();
+    format!("{called} has no option {name}{hint} ({called} --help lists all)")
 }
 
 /// A word that differs by more letters, or by more than a third of them, counts as another word.

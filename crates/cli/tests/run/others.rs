@@ -157,6 +157,8 @@ fn messages_and_help_have_the_name_that_was_typed() {
         let (code, _, err) = called(&["--tune", "x", "true"]);
         assert_eq!(code, Some(2));
         assert!(err.starts_with(&format!("combray: {name} has no --tune: ")), "{err}");
+        let (_, _, err) = called(&["--rankfile", "/nowhere/combray run/ranks", "true"]);
+        assert!(err.contains("/nowhere/combray run/ranks"), "{err}");
         let (_, help, _) = called(&["--help"]);
         assert!(help.contains(&format!("  {name} -n 4 ./program  ")), "{help}");
         assert!(!help.contains("combray run"), "{help}");
@@ -181,10 +183,37 @@ fn a_host_outside_of_the_allocation_is_named() {
     let files = Files::new(&["node1", "node2"]);
     let nodes = files.folder.path().join("nodes");
     fs::write(&nodes, "node1\nnode2\n").unwrap();
-    let mut command = combray(&["--hosts", "node1,node9", "true"]);
-    let (code, _, err) = outcome_of(command.env("PBS_NODEFILE", &nodes).output().unwrap());
-    assert_eq!(code, Some(2), "{err}");
-    assert!(err.contains("node9 is none of the hosts of PBS job: node1, node2;"), "{err}");
+    let hostfile = files.folder.path().join("others");
+    fs::write(&hostfile, "node1.example.org\nnode9\n").unwrap();
+    let hostfile = ["--hostfile", hostfile.to_str().unwrap(), "true"];
+    let pbs = ("PBS_NODEFILE", nodes.to_str().unwrap(), "PBS job");
+    let lsf = ("LSB_HOSTS", "node1 node2", "LSF job");
+    let slurm = ("SLURM_JOB_NODELIST", "node[1-2]", "Slurm job");
+    for (name, value, system) in [pbs, lsf, slurm] {
+        for words in [&["--hosts", "node1,node9", "true"], &hostfile] {
+            let (code, _, err) = outcome_of(combray(words).env(name, value).output().unwrap());
+            let expected = format!("node9 is none of the hosts of {system}");
+            assert!(code == Some(2) && err.contains(&expected), "{words:?}: {code:?}\n{err}");
+            assert!(err.contains(": node1, node2;"), "{err}");
+            // Also if only a variable of another launcher names the way.
+            for agent in ["COMBRAY_LAUNCH_AGENT", "HYDRA_LAUNCHER_EXEC", "OMPI_MCA_plm_rsh_agent"] {
+                let mut command = combray(words);
+                let output = command.env(name, value).env(agent, "/nowhere/agent").output();
+                let (_, _, err) = outcome_of(output.unwrap());
+                assert!(err.contains("/nowhere/agent") && !err.contains(&expected), "{err}");
+            }
+        }
+        for own in ["localhost", "127.0.0.1", &format!("{}.example.org", name_of_this_machine())] {
+            let mut command = combray(&["-n", "1", "--hosts", own, "true"]);
+            let (code, _, err) = outcome_of(command.env(name, value).output().unwrap());
+            assert_eq!(code, Some(0), "{own}: {err}");
+        }
+    }
+}
+
+/// The name of this machine.
+fn name_of_this_machine() -> String {
+    fs::read_to_string("/proc/sys/kernel/hostname").unwrap().trim().to_owned()
 }
 
 /// Options that start nothing or print something else, and options for how hosts are reached.

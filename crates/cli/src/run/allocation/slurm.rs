@@ -3,6 +3,7 @@
 use launch::slurm::repeated;
 use launcher::{HostAccess, OwnHost};
 
+use super::super::called;
 use super::{AllocatedHost, Allocation, unusable};
 
 /// Step numbers from here on are Slurm's own steps: the batch script, the shell of salloc. Such a
@@ -27,8 +28,9 @@ pub fn find(
     };
     if let Some(components) = variable("SLURM_HET_SIZE").filter(|text| text != "1") {
         return Err(format!(
-            "this job of Slurm has {components} components, of which combray run would use one; \
-             start the program with srun --mpi=pmix --het-group=0-{}, or name the hosts with --hosts",
+            "this job of Slurm has {components} components, of which {} would use one; start the \
+             program with srun --mpi=pmix --het-group=0-{}, or name the hosts with --hosts",
+            called::name(),
             components.parse::<u32>().unwrap_or(2).saturating_sub(1)
         ));
     }
