@@ -61,7 +61,7 @@ impl Keepalive {
     /// If this process was stopped, or did not look for another reason, the time without looks is
     /// no silence of the peer: it counts as one interval.
     pub fn look(&mut self, now: Instant) -> KeepaliveStep {
-        let passed = now.saturating_duration_since(self.looked).min(2 * self.limit / LOOKS);
+        let passed = now.saturating_duration_since(self.looked).min(self.limit / (LOOKS / 2));
         self.looked = now;
         self.silent += passed;
         match self.stage {
@@ -141,6 +141,14 @@ mod tests {
         assert_eq!(keepalive.look(now), KeepaliveStep::Nothing);
         keepalive.note_arrival();
         assert_eq!(next_step(&mut keepalive, &mut now), (KeepaliveStep::Ask, 5));
+    }
+
+    #[test]
+    fn the_longest_limit_is_never_reached() {
+        let mut now = Instant::now();
+        let mut keepalive = Keepalive::new(Duration::MAX, now);
+        assert_eq!(keepalive.tick(), u32::MAX);
+        assert_eq!(next_step(&mut keepalive, &mut now), (KeepaliveStep::Nothing, 100));
     }
 
     #[test]

@@ -513,9 +513,10 @@ int combray_disconnect(combray_connection connection);
 int combray_keepalive(combray_connection connection, int milliseconds);
 
 /* Sends the `bytes` bytes at `data`, at most 1 GiB, as one message. Messages of a connection arrive
- * once and in order, except those with COMBRAY_UNORDERED or COMBRAY_UNRELIABLE. The memory may be used again when the call returns; with COMBRAY_NOTIFY in
- * `flags` only after the event COMBRAY_SENT or the end of the connection, which saves a copy of
- * long messages. The call does not wait.
+ * once and in order, except those with COMBRAY_UNORDERED or COMBRAY_UNRELIABLE. The memory may be
+ * used again when the call returns; with COMBRAY_NOTIFY in `flags` only after the event
+ * COMBRAY_SENT or the end of the connection, which saves a copy of long messages. The call does not
+ * wait.
  *
  * A connection may end while its events are still in the queue: then the call returns MPI_ERR_ARG
  * before the program has taken the event COMBRAY_CLOSED or COMBRAY_LOST.
