@@ -100,7 +100,10 @@ pub fn tit(traces: &[AlignedTrace]) -> Vec<ExportedFile> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{TraceEvent, TracedMessage, TracedOperation, TracedPlace, WaitCause};
+    use crate::{
+        TraceCounter, TraceEvent, TraceTrack, TracedContent, TracedExchange, TracedMessage,
+        TracedOperation, TracedPacket, TracedPlace, TracedSpan, WaitCause,
+    };
 
     fn rank(rank: u32, events: Vec<(u64, TraceEvent)>) -> AlignedTrace {
         let place = |function: &str| TracedPlace {
@@ -214,5 +217,57 @@ mod tests {
         let addresses = page.matches("://").count();
         assert!(page.contains("<svg") && !page.contains("<script"), "{page}");
         assert_eq!(addresses, page.matches("\"http://www.w3.org/2000/svg\"").count(), "{page}");
+    }
+
+    /// All that is made from a trace, with times and numbers that no program has.
+    #[test]
+    fn damaged_traces_are_reported_and_exported() {
+        let mut random = fastrand::Rng::with_seed(1);
+        let mut read = 0;
+        for _ in 0..300 {
+            let mut traces = job();
+            traces.iter_mut().for_each(|trace| add_all_kinds(trace, random.usize(0..6)));
+            for (time, _) in traces.iter_mut().flat_map(|trace| &mut trace.events) {
+                if random.u8(..) < 16 {
+                    *time = random.u64(..) >> random.u32(0..64);
+                }
+            }
+            let mut file = crate::perfetto::trace_of(&traces);
+            for _ in 0..random.usize(0..3) {
+                let place = random.usize(0..file.len());
+                file[place] = random.u8(..);
+            }
+            let Ok(traces) = crate::perfetto::read(&file) else { continue };
+            // Exports have a list for each rank before the last one.
+            if traces.iter().any(|trace| trace.rank > 100) {
+                continue;
+            }
+            read += 1;
+            let findings = Findings::of(&traces);
+            let made = [json(&traces), goal(&traces), html(&findings), findings.page()];
+            assert!(made.iter().all(|text| !text.is_empty()));
+            assert!(!tit(&traces).is_empty() && !otf2(&traces).locations.is_empty());
+        }
+        assert!(read > 100, "{read}");
+    }
+
+    /// Adds an event of each kind that [`job`] has not, behind the first `place` ones.
+    fn add_all_kinds(trace: &mut AlignedTrace, place: usize) {
+        let (thread, peer, name) = (1, 1 - trace.rank, 0);
+        let (time, _) = trace.events[place];
+        let exchange = TracedExchange { thread, root: Some(0), sent: 5, received: 6 };
+        let (track, bytes, lasted, ago) = (TraceTrack::Files, 9, 30, 0);
+        let span = TracedSpan { track, name, peer: Some(peer), bytes, lasted, ago };
+        let packet = TracedPacket { rail: 0, peer, bytes, content: TracedContent::Part(4) };
+        let (cause, counter) = (WaitCause::LateReceiver, TraceCounter::Outbox);
+        let more = [
+            TraceEvent::Exchanged(exchange),
+            TraceEvent::Ran(span),
+            TraceEvent::Posted(packet),
+            TraceEvent::Counted { counter, value: 3 },
+            TraceEvent::PhaseBegan { name },
+            TraceEvent::Waited { thread, cause, peer: Some(peer), lasted: 40 },
+        ];
+        trace.events.splice(place + 1..place + 1, more.map(|event| (time, event)));
     }
 }

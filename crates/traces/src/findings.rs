@@ -186,7 +186,7 @@ impl Findings {
             ranks: traces.len(),
             hosts: hosts.len(),
             events: traces.iter().map(|trace| trace.events.len()).sum(),
-            dropped: traces.iter().map(|trace| trace.dropped).sum(),
+            dropped: traces.iter().fold(0, |sum, trace| sum.saturating_add(trace.dropped)),
             seconds: seconds(ended - begun),
             efficiency: Efficiency::of(traces, &summaries, ended - begun),
             waits: waits(traces, &summaries),
@@ -282,7 +282,7 @@ fn waits(traces: &[AlignedTrace], summaries: &[RankSummary]) -> Vec<WaitFinding>
             let key = (trace.rank, wait.kind, wait.place, wait.awaited);
             let (count, ns) = sums.entry(key).or_default();
             *count += 1;
-            *ns += wait.ended - wait.begun;
+            *ns = ns.saturating_add(wait.ended - wait.begun);
         }
     }
     let places: HashMap<u32, &[TracedPlace]> =

@@ -219,7 +219,7 @@ impl Builder {
                     && answered.insert(*name)
                 {
                     // The receiver has taken the data when the sender goes on.
-                    let sent = time.saturating_sub(self.latency).max(matched + 1);
+                    let sent = time.saturating_sub(self.latency).max(matched.saturating_add(1));
                     let tag = self.tag(ANSWERS, None);
                     let of = |rank: u32| Action::Receive { peer: rank, tag, bytes: 0 };
                     self.answers.entry(trace.rank).or_default().push((*time, of(peer)));

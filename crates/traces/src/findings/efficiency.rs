@@ -27,7 +27,8 @@ impl Efficiency {
     /// Computes the efficiencies of a job that lasted so many nanoseconds.
     pub(super) fn of(traces: &[AlignedTrace], summaries: &[RankSummary], lasted: u64) -> Self {
         let computing = summaries.iter().map(|summary| summary.computing);
-        let mean = computing.clone().sum::<u64>() as f64 / summaries.len().max(1) as f64;
+        let sum: f64 = computing.clone().map(|ns| ns as f64).sum();
+        let mean = sum / summaries.len().max(1) as f64;
         let longest = computing.max().unwrap_or(0);
         // Clocks of hosts have errors, and messages that are matched while a rank computes are
         // awaited there: the time is limited to what is possible.

@@ -57,9 +57,11 @@ pub(super) fn of(
 
 fn finding(name: &str, shares: &[(u32, RankShare)]) -> Option<PhaseFinding> {
     let (slowest, longest) = shares.iter().max_by_key(|(_, share)| share.computing)?;
-    let sum = |part: fn(&RankShare) -> u64| shares.iter().map(|(_, one)| part(one)).sum::<u64>();
+    let sum = |part: fn(&RankShare) -> u64| -> f64 {
+        shares.iter().map(|(_, one)| part(one) as f64).sum()
+    };
     let ratio = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 1.0 };
-    let mean = sum(|share| share.computing) as f64 / shares.len() as f64;
+    let mean = sum(|share| share.computing) / shares.len() as f64;
     let lasted = sum(|share| share.lasted);
     Some(PhaseFinding {
         name: name.to_owned(),
@@ -67,7 +69,7 @@ fn finding(name: &str, shares: &[(u32, RankShare)]) -> Option<PhaseFinding> {
         seconds: seconds(shares.iter().map(|(_, share)| share.lasted).max()?),
         load_balance: ratio(mean, longest.computing as f64),
         slowest: *slowest,
-        waiting: if lasted == 0 { 0.0 } else { sum(|share| share.waiting) as f64 / lasted as f64 },
+        waiting: if lasted > 0.0 { sum(|share| share.waiting) / lasted } else { 0.0 },
     })
 }
 
@@ -93,7 +95,8 @@ fn shares_of<'a>(
         });
         let first = summary.waits.partition_point(|wait| wait.ended <= begun);
         let waits = summary.waits[first..].iter().take_while(|wait| wait.ended <= end);
-        share.waiting += waits.map(|wait| wait.ended - wait.begun.max(begun)).sum::<u64>();
+        let waits = waits.map(|wait| wait.ended - wait.begun.max(begun));
+        share.waiting = waits.fold(share.waiting, u64::saturating_add);
     }
     all
 }

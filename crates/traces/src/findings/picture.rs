@@ -108,11 +108,12 @@ fn draw(text: &mut String, columns: &[Column], top: usize) {
 
 /// Rounds the shares to steps, of which a column has [`STEPS`].
 fn in_steps(column: Column) -> Column {
-    let all: u64 = column.iter().sum();
+    let all: u128 = column.iter().map(|ns| u128::from(*ns)).sum();
     if all == 0 {
         return [0; 3];
     }
-    let [_, communicating, waiting] = column.map(|ns| (ns * STEPS + all / 2) / all);
+    let [_, communicating, waiting] =
+        column.map(|ns| ((u128::from(ns) * u128::from(STEPS) + all / 2) / all) as u64);
     let waiting = waiting.min(STEPS);
     let communicating = communicating.min(STEPS - waiting);
     [STEPS - waiting - communicating, communicating, waiting]
@@ -122,7 +123,10 @@ fn in_steps(column: Column) -> Column {
 fn columns(trace: &AlignedTrace, summary: &RankSummary, (begun, ended): (u64, u64)) -> Vec<Column> {
     let mut columns = vec![Column::default(); COLUMNS];
     let mut add = |kind: usize, start: u64, end: u64| {
-        spread((begun, ended), (start, end), |column, ns| columns[column][kind] += ns);
+        spread((begun, ended), (start, end), |column, ns| {
+            let sum = &mut columns[column][kind];
+            *sum = sum.saturating_add(ns);
+        });
     };
     let mut outside_since = begun;
     for (start, end, _) in Activities::of(trace).calls {

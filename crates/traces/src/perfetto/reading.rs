@@ -42,6 +42,10 @@ pub fn read(file: &[u8]) -> Result<Vec<AlignedTrace>, String> {
         return Err("this trace was not written by combray run --trace".to_owned());
     }
     let mut all: Vec<AlignedTrace> = ranks.into_iter().map(|reader| reader.trace).collect();
+    for trace in &mut all {
+        // They are in order unless the file is damaged.
+        trace.events.sort_by_key(|(time, _)| *time);
+    }
     all.sort_by_key(|trace| trace.rank);
     match all.last() {
         Some(last) if last.rank >= RANKS_MAX => {
@@ -361,7 +365,8 @@ mod tests {
                 let name = trace.names.len() as u32;
                 trace.names.push(format!("phase {name}"));
                 trace.events.push((time, TraceEvent::PhaseBegan { name }));
-                trace.events.push((time + 1, TraceEvent::PhaseEnded));
+                time += 1;
+                trace.events.push((time, TraceEvent::PhaseEnded));
             }
             for _ in 0..random.u32(0..4) {
                 time += random.u64(0..100);
