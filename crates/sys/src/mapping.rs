@@ -197,13 +197,14 @@ mod tests {
 
     #[test]
     fn a_range_of_a_file_begins_at_its_offset() {
-        let file = create_memory_file(c"test", 3 * 4096).unwrap();
-        let whole = Mapping::new(&file, 3 * 4096).unwrap();
-        let end = Mapping::of_range(&file, 4096..3 * 4096).unwrap();
-        assert_eq!(end.len(), 2 * 4096);
+        let page = crate::pages::page_bytes();
+        let file = create_memory_file(c"test", 3 * page).unwrap();
+        let whole = Mapping::new(&file, 3 * page).unwrap();
+        let end = Mapping::of_range(&file, page..3 * page).unwrap();
+        assert_eq!(end.len(), 2 * page);
         // SAFETY: both addresses are inside mappings that only this test uses.
         unsafe {
-            whole.base().as_ptr().add(4096 + 5).write_volatile(9);
+            whole.base().as_ptr().add(page + 5).write_volatile(9);
             assert_eq!(end.base().as_ptr().add(5).read_volatile(), 9);
         }
     }

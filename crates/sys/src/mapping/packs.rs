@@ -5,11 +5,10 @@ use std::ptr::{self, NonNull};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::mapped;
+use crate::pages::page_bytes;
 
 /// The addresses that one page of page tables covers. A pack lies in one such range.
 const PACK_BYTES: usize = 2 << 20;
-
-const PAGE_BYTES: usize = 4096;
 
 /// The packs of this process. None is ever freed: a process that had many peers may have them
 /// again, and a pack without mappings takes no memory.
@@ -26,7 +25,7 @@ struct Pack {
 /// Claims a place for `length` bytes; none if so few of these would lie in a pack that it saves
 /// nothing.
 pub(super) fn claim(length: usize) -> io::Result<Option<NonNull<u8>>> {
-    let bytes = length.next_multiple_of(PAGE_BYTES);
+    let bytes = length.next_multiple_of(page_bytes());
     if bytes == 0 || bytes > PACK_BYTES / 2 {
         return Ok(None);
     }
@@ -45,7 +44,7 @@ pub(super) fn claim(length: usize) -> io::Result<Option<NonNull<u8>>> {
 /// Ends the mapping at a claimed place for `length` bytes, which nothing accesses any more, and
 /// gives the place back.
 pub(super) fn release(place: NonNull<u8>, length: usize) {
-    let bytes = length.next_multiple_of(PAGE_BYTES);
+    let bytes = length.next_multiple_of(page_bytes());
     // SAFETY: the range is that of this place, and its user no longer accesses it.
     let again = unsafe { reserve(place.as_ptr(), bytes, libc::MAP_FIXED) };
     // A place that could not be reserved again, which may still be mapped, stays claimed.
@@ -108,8 +107,8 @@ mod tests {
     use super::super::{Mapping, create_memory_file};
     use super::*;
 
-    /// A size of mappings that no other test uses.
-    const BYTES: usize = 37 * PAGE_BYTES;
+    /// A size of mappings that no other test uses, on kernels with pages of 4 to 64 KiB.
+    const BYTES: usize = 192 << 10;
 
     #[test]
     fn packed_mappings_share_the_range_of_a_page_of_page_tables() {
