@@ -1,5 +1,6 @@
 // Runs a command as on a system that refuses something: system calls fail with an error, by a
-// seccomp filter as container runtimes set it, or exceed a resource limit. For scenarios.
+// seccomp filter as container runtimes set it, or exceed a resource limit. For scenarios. Of prctl,
+// PR_SET_CHILD_SUBREAPER can be refused alone.
 //
 //     refuse [CALL=ERROR | LIMIT=NUMBER]... -- COMMAND [ARGUMENT]...
 #define _GNU_SOURCE
@@ -46,7 +47,7 @@ static const struct {
 static const struct {
     const char *name;
     int number;
-} ERRORS[] = {{"EPERM", EPERM}, {"ENOSYS", ENOSYS}};
+} ERRORS[] = {{"EPERM", EPERM}, {"ENOSYS", ENOSYS}, {"EINVAL", EINVAL}};
 
 #define FIND(table, name) find(table, sizeof table / sizeof *table, sizeof *table, name)
 
@@ -65,17 +66,34 @@ static void fail(const char *what) {
     exit(125);
 }
 
+static void refuse(const struct sock_filter *filter, unsigned short length) {
+    struct sock_fprog program = {length, (struct sock_filter *)filter};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+        fail("a seccomp filter");
+}
+
 static void refuse_call(int number, int error) {
-    struct sock_filter filter[] = {
+    const struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)number, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned)error),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
-    struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
-        fail("a seccomp filter");
+    refuse(filter, sizeof filter / sizeof *filter);
+}
+
+// The lower half of the first argument, on processors that store it first.
+static void refuse_subreaper(int error) {
+    const struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_prctl, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PR_SET_CHILD_SUBREAPER, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned)error),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    refuse(filter, sizeof filter / sizeof *filter);
 }
 
 int main(int count, char **words) {
@@ -85,7 +103,9 @@ int main(int count, char **words) {
         if (!value) fail(*words);
         *value++ = 0;
         int call = FIND(CALLS, *words), limit = FIND(LIMITS, *words), error = FIND(ERRORS, value);
-        if (call >= 0 && error >= 0) {
+        if (strcmp(*words, "PR_SET_CHILD_SUBREAPER") == 0 && error >= 0) {
+            refuse_subreaper(error);
+        } else if (call >= 0 && error >= 0) {
             refuse_call(call, error);
         } else if (limit >= 0) {
             rlim_t most = strtoull(value, NULL, 0);

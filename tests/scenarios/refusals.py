@@ -8,12 +8,13 @@ import os
 import pathlib
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import tempfile
 import time
 
-from harness.scenarios import END_SECONDS_MAX, Skip, needs_combray, program, run, start
+from harness.scenarios import END_SECONDS_MAX, Skip, needs_combray, program, run, start, wait_until_gone
 
 # Two ways in which filters of system calls refuse: what containers do, and what old kernels do.
 ERRORS = ("EPERM", "ENOSYS")
@@ -109,6 +110,21 @@ def no_signalfd(runner):
 
 def no_prctl(runner):
     is_reported(runner, "prctl")
+
+
+def no_subreaper(runner):
+    """Emulators know other uses of prctl, but not this one: the job runs, and processes whose own parents
+    live end with it."""
+    works_without(runner, "PR_SET_CHILD_SUBREAPER")
+    with tempfile.TemporaryDirectory(dir=runner.build) as folder:
+        sleeper = pathlib.Path(folder).resolve() / "sleeper"
+        subprocess.run(["cp", shutil.which("sleep"), sleeper], check=True)
+        command = [str(runner.build / "refuse"), "PR_SET_CHILD_SUBREAPER=EINVAL", "--", *runner.mpiexec, "-n", "2", "--timeout", "1",
+                   "sh", "-c", '"$0" 60 & echo started; wait', str(sleeper)]
+        code, output, _ = run(command, timeout=60)
+        assert code == 124 and output.count("started\n") == 2, f"exit code {code}\n{output}"
+        check_words(output)
+        wait_until_gone(sleeper)
 
 
 def no_process_groups(runner):
@@ -355,6 +371,7 @@ SCENARIOS = [
     no_epoll,
     no_signalfd,
     no_prctl,
+    no_subreaper,
     no_process_groups,
     no_pipes,
     no_socket_pairs,

@@ -3,6 +3,9 @@
 //! The launcher starts the *guard*, which starts the *supervisor*, the parent of the ranks. Each of
 //! them is the subreaper of its descendants, waits for its child, and gets a signal when its parent
 //! ends. So any two of the three may be killed together: the third ends every process below it.
+//! Where the system makes no process a subreaper (QEMU before version 8), jobs run all the same:
+//! then a process whose own parent has ended before the job, as one that a rank leaves in the
+//! background, is not ended with it.
 //! Guard and supervisor have names and command lines of their own, as a user who kills processes by
 //! name or command line means the launcher or the program.
 //!
@@ -57,7 +60,7 @@ pub(super) fn run_guarded(
     (terminal, table): (TerminalInput, Option<TableReader>),
     body: impl FnOnce(u32, Signals) -> Result<i32, LaunchError>,
 ) -> Result<i32, LaunchError> {
-    process::adopt_orphans()?;
+    let _ = process::adopt_orphans();
     // Installed before the fork, so that no signal is lost in between.
     let signals = take_signals()?;
     let launcher = std::process::id();
@@ -101,7 +104,7 @@ fn become_child(name: &str, parent: u32) -> Result<Signals, LaunchError> {
     process::leave_group()?;
     // If the system does not allow it, only the name is missing.
     let _ = process::set_name(name);
-    process::adopt_orphans()?;
+    let _ = process::adopt_orphans();
     let signals = take_signals()?;
     process::follow_parent(signal::SIGTERM)?;
     if parent_id() != parent {

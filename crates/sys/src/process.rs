@@ -365,6 +365,9 @@ pub fn ends_with_parent() -> bool {
 }
 
 /// Makes this process the parent of all descendants whose own parent ends.
+///
+/// # Errors
+/// The system's, for example that it cannot do so.
 pub fn adopt_orphans() -> io::Result<()> {
     // SAFETY: takes plain numbers.
     call(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) })
