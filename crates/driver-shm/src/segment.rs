@@ -1,5 +1,5 @@
-//! The shared segment of a process. Its front has the header with offers, the ring, and the table
-//! of senders; its back has the lanes, the table of regions, the pool, and the cells.
+//! The shared segment of a process. Its front has the header with offers, the ring, the calls, and
+//! the table of senders; its back has the lanes, the table of regions, the pool, and the cells.
 //!
 //! Each process maps the front and the back of each peer separately. All peers use the front, and
 //! it is packed next to those of others, so that several share a page of page tables. Of the back,
@@ -58,8 +58,9 @@ const MAGIC: u64 = u64::from_le_bytes(*b"Combray\x08");
 const RING_OFFSET: usize = 4096;
 const CALLS_OFFSET: usize = (RING_OFFSET + ring::memory_bytes(LINES)).next_multiple_of(64);
 const SENDERS_OFFSET: usize = CALLS_OFFSET + size_of::<Calls>();
-/// The length of the front, on which the cost of a peer depends.
-const FRONT_BYTES: usize = (SENDERS_OFFSET + size_of::<Senders>()).next_multiple_of(4096);
+/// The length of the front, on which the cost of a peer depends. The back is mapped from there on,
+/// so a page of any kernel ends there: those for 64-bit ARM have pages of up to 64 KiB.
+const FRONT_BYTES: usize = (SENDERS_OFFSET + size_of::<Senders>()).next_multiple_of(64 << 10);
 const LANES_OFFSET: usize = FRONT_BYTES;
 /// Each lane begins on a page of its own, so that unused lanes take no memory.
 const LANE_BYTES: usize = ring::memory_bytes(LANE_LINES).next_multiple_of(4096);
@@ -143,7 +144,8 @@ fn request(line: *const u8) {
 const ON_WORD: u32 = 1;
 /// The owner sleeps on its pipe and on other descriptors.
 const ON_PIPE: u32 = 2;
-/// The program waits for descriptors, and threads of its process may sleep on the word.
+/// The program waits for descriptors, and threads of its process may sleep on the word. The
+/// greatest value, so that a thread that goes to sleep afterwards does not replace it.
 const FOR_PROGRAM: u32 = 3;
 
 /// Eight fronts share a page of page tables.
@@ -179,7 +181,13 @@ impl WakingPipe {
     /// Uses the descriptors that a process passed with its segment.
     fn passed(descriptors: Vec<OwnedFd>) -> Option<Self> {
         let [writer, reader] = <[OwnedFd; 2]>::try_from(descriptors).ok()?;
-        Some(Self { writer: writer.into(), _reader: Some(reader) })
+        Some(Self::new(writer.into(), Some(reader)))
+    }
+
+    fn new(writer: File, reader: Option<OwnedFd>) -> Self {
+        // An owner that does not empty its pipe holds up no peer. Pipes allow this always.
+        let _ = rustix::io::ioctl_fionbio(&writer, true);
+        Self { writer, _reader: reader }
     }
 }
 
@@ -454,7 +462,7 @@ impl MappedSegment {
             let pipe = self.header().pipe.load(Ordering::Relaxed);
             // The pipe is opened for reading, too, so that writing never raises SIGPIPE.
             match self.owner.open_in_proc(pipe, |metadata| metadata.file_type().is_fifo()) {
-                Ok(writer) => Some(WakingPipe { writer, _reader: None }),
+                Ok(writer) => Some(WakingPipe::new(writer, None)),
                 Err(_) => {
                     let mut passed = self.owner.request().ok()?;
                     WakingPipe::passed(passed.split_off(1))
@@ -462,7 +470,7 @@ impl MappedSegment {
             }
         };
         let Some(pipe) = self.pipe.get_or_init(open) else { return Ok(0) };
-        // It cannot be full: one byte is written each time that the owner arms.
+        // If it is full, it is readable.
         (&pipe.writer).write(&[1])
     }
 
@@ -571,12 +579,15 @@ impl DescriptorBell {
 
 impl Doorbell for DescriptorBell {
     fn arm(&self) -> u32 {
-        let how = if self.has_others.load(Ordering::SeqCst) { ON_PIPE } else { ON_WORD };
-        self.segment.arm(how)
+        let how = || if self.has_others.load(Ordering::SeqCst) { ON_PIPE } else { ON_WORD };
+        let before = how();
+        let ticket = self.segment.arm(before);
+        // Others may have come just before the bell was armed: then `extend` did not ring it.
+        if how() == before { ticket } else { self.segment.arm(ON_PIPE) }
     }
 
     fn wait(&self, ticket: u32, timeout: Duration) {
-        // If others came after the bell was armed, `extend` has rung it.
+        // If others came after the bell was armed, `extend` rings it.
         match self.has_others.load(Ordering::SeqCst) {
             true => self.wait_on_descriptors(ticket, timeout),
             false => self.segment.wait(ticket, timeout),
@@ -588,11 +599,16 @@ impl Doorbell for DescriptorBell {
     }
 
     fn extend(&self, beside: Vec<OwnedFd>) -> io::Result<bool> {
-        for epoll in self.watching().iter().filter_map(Weak::upgrade) {
+        // Held until the end, so that a descriptor that begins to watch meanwhile misses none.
+        let watching = self.watching();
+        for epoll in watching.iter().filter_map(Weak::upgrade) {
             beside.iter().try_for_each(|other| add_to(&epoll, other))?;
         }
         self.others().extend(beside.into_iter().map(Arc::new));
         self.has_others.store(true, Ordering::SeqCst);
+        // Threads that have armed the bell sleep on the word or, if they see the others already, on
+        // the pipe: this wakes both.
+        self.segment.header().bell.arm(FOR_PROGRAM, || ());
         self.segment.ring_if_armed();
         Ok(true)
     }

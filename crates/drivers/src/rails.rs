@@ -156,15 +156,10 @@ impl Rails {
     }
 
     /// Lets the doorbell ring for the networks, which were added after it was made. If it cannot,
-    /// the process polls them while it waits.
-    ///
-    /// # Errors
-    /// The system has no more descriptors.
-    pub fn extend_doorbell(&mut self) -> Result<(), DriverError> {
-        let beside = self.network_descriptors()?;
-        let extended = self.bell.as_ref().map_or(Ok(false), |bell| bell.extend(beside));
-        self.lacks_doorbell = !extended.map_err(refused)?;
-        Ok(())
+    /// for example if the system has no more descriptors, the process polls them while it waits.
+    pub fn extend_doorbell(&mut self) {
+        let extend = |bell: &Arc<dyn Doorbell>| bell.extend(self.network_descriptors().ok()?).ok();
+        self.lacks_doorbell = self.bell.as_ref().and_then(extend) != Some(true);
     }
 
     /// Returns copies of the descriptors of the networks.

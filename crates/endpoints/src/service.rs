@@ -245,7 +245,6 @@ impl Endpoints {
         let mut event = self.with_endpoint(endpoint, Endpoint::pop)?;
         if event.is_none() {
             process.prepare_to_be_woken();
-            process.progress();
             event = self.with_endpoint(endpoint, Endpoint::pop)?;
         }
         self.with_endpoint(endpoint, |one| one.set_polling(false))?;

@@ -197,10 +197,15 @@ impl Process {
     }
 
     /// Prepares that the program waits for a descriptor that the doorbell
-    /// [makes readable](Doorbell::watch). What has arrived meanwhile must be looked for once more.
-    /// Where something must be done for which no doorbell rings, the helper does it.
+    /// [makes readable](Doorbell::watch), and takes what has arrived meanwhile. Where something
+    /// must be done for which no doorbell rings, the helper does it.
     pub fn prepare_to_be_woken(&self) {
-        self.doorbell().into_iter().for_each(|bell| bell.arm_for_program());
+        let bell = self.doorbell();
+        bell.into_iter().for_each(|bell| bell.arm_for_program());
+        if self.progress() {
+            // A round does a part of what there is, and nobody rings for the rest.
+            bell.into_iter().for_each(|bell| bell.ring());
+        }
         if self.must_poll_again() {
             self.call_helper(Need::OfOthers);
         }

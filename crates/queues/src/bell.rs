@@ -30,11 +30,12 @@ pub struct Bell {
 impl Bell {
     /// Arms the bell, and returns the ticket with which to sleep. The owner may sleep as soon as it
     /// has checked again for what it waits for. `how` says how the owner sleeps; it is not 0, and
-    /// [`ring`](Self::ring) returns it. `pass_barrier` makes all threads that ring pass a barrier,
+    /// [`ring`](Self::ring) returns it. Where several threads arm, the greatest value counts, with
+    /// which all of them must be woken. `pass_barrier` makes all threads that ring pass a barrier,
     /// unless each of them passes one itself before it rings.
     pub fn arm(&self, how: u32, pass_barrier: impl FnOnce()) -> u32 {
         let ticket = self.rung.load(Ordering::SeqCst);
-        self.armed.store(how, Ordering::SeqCst);
+        self.armed.fetch_max(how, Ordering::SeqCst);
         pass_barrier();
         ticket
     }
@@ -85,6 +86,16 @@ mod tests {
         assert!(!bell.is_armed(7));
         assert_eq!(bell.ring(), None);
         assert!(!bell.is_still(ticket));
+    }
+
+    #[test]
+    fn whoever_arms_last_takes_no_ring_from_the_others() {
+        let bell = Bell::default();
+        let tickets = [2, 3, 1].map(|how| bell.arm(how, || ()));
+        assert!(bell.is_armed(3) && tickets.iter().all(|ticket| bell.is_still(*ticket)));
+        assert_eq!([bell.ring(), bell.ring()], [Some(3), None]);
+        bell.arm(1, || ());
+        assert_eq!(bell.ring(), Some(1));
     }
 }
 

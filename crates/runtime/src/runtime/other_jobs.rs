@@ -55,7 +55,7 @@ impl Runtime {
         let Self { rails, own, fatal, engine, .. } = self;
         let before = engine.rails().len();
         wire_up::add_networks(rails, *own, (fatal.job(), &fatal.other_jobs))?;
-        rails.extend_doorbell()?;
+        rails.extend_doorbell();
         engine.add_rails(rails.profiles().split_off(before));
         self.watches |= self.rails.has_networks();
         Ok(())
