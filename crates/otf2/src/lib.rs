@@ -12,8 +12,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr;
 
-use declarations::{Archive, FlushCallbacks, GlobalDefinitions, Otf2Functions, SUCCESS};
+use sys::library::LoadedLibrary;
 use traces::export::{Otf2Archive, Otf2Event, Otf2Location};
+
+use declarations::{Archive, FlushCallbacks, GlobalDefinitions, Otf2Functions, SUCCESS};
 
 /// The names of the library: that of OTF2 itself, versions 3 and 2, and that of Debian.
 const LIBRARIES: [&str; 4] =
@@ -49,22 +51,31 @@ impl Otf2Library {
     /// Loads the library where the dynamic loader finds it.
     ///
     /// # Errors
-    /// It is not installed, or lacks a function.
+    /// It is not installed, cannot be loaded, or lacks a function.
     pub fn load() -> Result<Self, Otf2Error> {
-        // SAFETY: libotf2 does nothing when it is loaded.
-        let open = |name: &&str| unsafe { sys::library::LoadedLibrary::open(Path::new(name)) }.ok();
-        let Some(library) = LIBRARIES.iter().find_map(open) else {
-            let names = LIBRARIES.join(", ");
-            return Err(Otf2Error(format!(
-                "the library of OTF2 is not installed: none of {names} is found. Debian has it in \
-                 the packages otf2-tools and libotf2-trace-dev"
-            )));
-        };
+        let library = Self::open()?;
         // SAFETY: a library of this name has these functions with these types.
         let functions = unsafe { Otf2Functions::of(&library) };
         let functions =
             functions.map_err(|name| Otf2Error(format!("the library of OTF2 has no {name}")))?;
         Ok(Self { functions })
+    }
+
+    /// Opens the first of the libraries that can be loaded.
+    fn open() -> Result<LoadedLibrary, Otf2Error> {
+        let mut reasons = Vec::new();
+        for name in LIBRARIES {
+            // SAFETY: libotf2 does nothing when it is loaded.
+            match unsafe { LoadedLibrary::open(Path::new(name)) } {
+                Ok(library) => return Ok(library),
+                Err(reason) => reasons.push(reason.to_string()),
+            }
+        }
+        Err(Otf2Error(format!(
+            "the library of OTF2 cannot be loaded: {}. Debian has it in the packages otf2-tools \
+             and libotf2-trace-dev; LD_LIBRARY_PATH names the folder of another installation",
+            reasons.join("; ")
+        )))
     }
 
     /// Writes an archive into a folder, which it creates.
