@@ -14,7 +14,8 @@ use topology::{CpuSet, Kind, ObjectId, Parts, Topology};
 pub(crate) use needs::GroupNeed;
 pub use needs::Needs;
 pub use policy::{
-    Bind, HostOrder, Overload, Oversubscription, Policy, PolicyOption, ProcessMapping, Ranking,
+    Bind, CoresEach, HostOrder, Overload, Oversubscription, Policy, PolicyOption, ProcessMapping,
+    Ranking,
 };
 
 /// The hardware threads on which a process of this machine may run (its cpuset); none: all that the
@@ -159,10 +160,10 @@ impl Planner<'_> {
 
     /// Returns where a process with this place may run.
     fn bound(&self, spot: &Spot) -> Result<Option<CpuSet>, String> {
-        let each = self.policy.cores_each.max(1) as usize;
+        let each = self.policy.cores_each.number().max(1) as usize;
         match self.policy.bind {
             Bind::Nothing => Ok(None),
-            Bind::Share if self.policy.cores_each > 0 => {
+            Bind::Share if self.policy.cores_each.number() > 0 => {
                 self.consecutive(spot, Kind::Core, each).map(Some)
             }
             Bind::Share => Ok(self.share(spot)),
@@ -243,7 +244,7 @@ impl Planner<'_> {
     /// are hardware threads, or as many as can have the cores that each process requires.
     fn sharing(&self, set: &CpuSet, cpusets: &[Cpuset]) -> (usize, usize) {
         let cpusets = cpusets.iter().flatten();
-        if self.policy.cores_each == 0 {
+        if self.policy.cores_each.number() == 0 {
             return (cpusets.filter(|other| other.is_subset(set)).count(), set.len());
         }
         let unit = match self.policy.bind {
@@ -253,14 +254,14 @@ impl Planner<'_> {
         let units = self.topology.of_kind_in(self.machine, unit);
         let inside = units.iter().filter(|id| self.topology[**id].threads.intersects(set)).count();
         let sharing = cpusets.filter(|other| other.intersects(set)).count();
-        (sharing, inside / self.policy.cores_each as usize)
+        (sharing, inside / self.policy.cores_each.number() as usize)
     }
 
     /// Refuses to bind more processes to some hardware threads than there are threads, unless the
     /// user allowed it.
     fn check_overload(&self, cpusets: &[Cpuset]) -> Result<(), String> {
         if self.policy.allows_overload()
-            || self.policy.bind == Bind::Share && self.policy.cores_each == 0
+            || self.policy.bind == Bind::Share && self.policy.cores_each.number() == 0
         {
             return Ok(());
         }

@@ -29,9 +29,9 @@ pub fn unsaid(
             each * dry_run::machine(machine)?.of_kind(*kind).len() as u32
         }
         _ if !plan.rankfile.is_empty() => plan.rankfile.len() as u32,
-        (_, None) if is_here && policy.cores_each > 0 => {
+        (_, None) if is_here && policy.cores_each.number() > 0 => {
             let cores = dry_run::machine(machine)?.of_kind(Kind::Core).len() as u32;
-            (cores / policy.cores_each).max(1)
+            (cores / policy.cores_each.number()).max(1)
         }
         (_, None) if is_here && machine.is_some() => {
             dry_run::machine(machine)?.threads().len() as u32

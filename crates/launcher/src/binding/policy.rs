@@ -13,8 +13,8 @@ pub struct Policy {
     pub bind: Bind,
     /// Which process gets which place.
     pub ranking: Ranking,
-    /// How many cores each process gets; 0: not configured.
-    pub cores_each: u32,
+    /// How many cores each process gets.
+    pub cores_each: CoresEach,
     /// What the processes need; if set, nothing else applies.
     pub needs: Option<Needs>,
     /// Whether more processes may be bound to some hardware threads than there are threads.
@@ -53,6 +53,22 @@ pub struct Overload {
     pub by_mapping: bool,
     /// `--bind-to` allows it.
     pub by_binding: bool,
+}
+
+/// The number of cores that each process gets, by option; 0: not configured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CoresEach {
+    /// `--map-by` with `PE=N`.
+    pub by_mapping: u32,
+    /// `--bind-to core:N`.
+    pub by_binding: u32,
+}
+
+impl CoresEach {
+    /// Returns the number of cores; 0: not configured.
+    pub fn number(self) -> u32 {
+        self.by_mapping.max(self.by_binding)
+    }
 }
 
 /// Which process gets which place.
@@ -145,13 +161,21 @@ impl Policy {
     /// # Errors
     /// A message for users: what is not understood, and what is allowed.
     pub fn set(&mut self, option: PolicyOption, words: &str) -> Result<HostOrder, String> {
+        let mut hosts = HostOrder::default();
         match option {
-            PolicyOption::MapBy => return self.map_by(words),
+            PolicyOption::MapBy => hosts = self.map_by(words)?,
             PolicyOption::BindTo => self.bind_to(words)?,
             PolicyOption::RankBy => self.rank_by(words)?,
             PolicyOption::Needs => self.needs = Some(Needs::parse(words)?),
         }
-        Ok(HostOrder::default())
+        let CoresEach { by_mapping, by_binding } = self.cores_each;
+        if by_mapping != by_binding && by_mapping > 0 && by_binding > 0 {
+            return Err(format!(
+                "--map-by with PE={by_mapping} and --bind-to core:{by_binding} give each process \
+                 different numbers of cores; leave out one of them"
+            ));
+        }
+        Ok(hosts)
     }
 
     /// Refuses more processes on a machine than it has hardware threads for them, if the user
@@ -187,7 +211,7 @@ impl Policy {
     fn map_by(&mut self, words: &str) -> Result<HostOrder, String> {
         let words = words.to_lowercase();
         let mut hosts = HostOrder::default();
-        (self.mapping, self.cores_each) = (ProcessMapping::default(), 0);
+        (self.mapping, self.cores_each.by_mapping) = (ProcessMapping::default(), 0);
         self.overload.by_mapping = false;
         let parts: Vec<&str> = words.split(':').collect();
         let modifiers = match parts[..] {
@@ -231,7 +255,7 @@ impl Policy {
         match modifier.split_once('=') {
             Some(("pe", number)) => {
                 let each = number.parse().ok().filter(|each| *each > 0);
-                self.cores_each = each.ok_or_else(|| {
+                self.cores_each.by_mapping = each.ok_or_else(|| {
                     format!("pe={number} needs a number of cores for each process, above 0")
                 })?;
             }
@@ -261,7 +285,7 @@ impl Policy {
     fn bind_to(&mut self, words: &str) -> Result<(), String> {
         let words = words.to_lowercase();
         let mut parts = words.split(':');
-        self.overload.by_binding = false;
+        (self.overload.by_binding, self.cores_each.by_binding) = (false, 0);
         self.bind = match parts.next().unwrap_or_default() {
             "none" => Bind::Nothing,
             "share" | "default" => Bind::Share,
@@ -288,7 +312,7 @@ impl Policy {
                 number if number.parse::<u32>().is_ok() => {
                     let each = number.parse().ok().filter(|each| *each > 0);
                     let each = each.filter(|_| self.bind == Bind::To(Kind::Core));
-                    self.cores_each = each.ok_or_else(|| {
+                    self.cores_each.by_binding = each.ok_or_else(|| {
                         format!(
                             "--bind-to {words}: a number is accepted after core only, as in core:2 \
                              for two cores each"

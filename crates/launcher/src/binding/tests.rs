@@ -114,6 +114,25 @@ fn several_cores_for_each_process_have_two_spellings() {
     let cpusets = |words| cpusets(&machine, 4, words).unwrap();
     assert_eq!(cpusets(["slot:pe=2", "", ""]), cpusets(["", "core:2", ""]));
     assert_eq!(cpusets(["", "core:2", ""]), "0-1,8-9 2-3,10-11 4-5,12-13 6-7,14-15");
+    // In any order, and the last word of each option counts.
+    for options in [
+        &[("bind", "core:2"), ("map", "slot")][..],
+        &[("map", "slot:pe=2"), ("bind", "core:2")],
+        &[("bind", "core:3"), ("bind", "core:2")],
+    ] {
+        let mut policy = Policy::default();
+        for (option, words) in options {
+            let option = if *option == "map" { PolicyOption::MapBy } else { PolicyOption::BindTo };
+            policy.set(option, words).unwrap();
+        }
+        assert_eq!((policy.cores_each.number(), policy.bind), (2, Bind::Share), "{options:?}");
+    }
+    let mut policy = Policy::default();
+    policy.set(PolicyOption::BindTo, "core:2").unwrap();
+    assert!(policy.set(PolicyOption::MapBy, "slot:pe=3").unwrap_err().contains("PE=3"));
+    policy.set(PolicyOption::MapBy, "slot").unwrap();
+    policy.set(PolicyOption::BindTo, "core").unwrap();
+    assert_eq!((policy.cores_each.number(), policy.bind), (0, Bind::To(Kind::Core)));
 }
 
 #[test]

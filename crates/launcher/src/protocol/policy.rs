@@ -4,7 +4,7 @@ use topology::Kind;
 
 use super::fields::{Emit, Parse};
 use crate::binding::{
-    Bind, GroupNeed, Needs, Overload, Oversubscription, Policy, ProcessMapping, Ranking,
+    Bind, CoresEach, GroupNeed, Needs, Overload, Oversubscription, Policy, ProcessMapping, Ranking,
 };
 
 /// The kinds of objects that a policy can name, by their numbers. All other numbers are caches.
@@ -48,7 +48,8 @@ pub(super) fn emit(frame: &mut Vec<u8>, policy: &Policy) {
         Ranking::LeftToRight => frame.push(1),
         Ranking::InTurn(kind) => frame.extend([2, number(kind)]),
     }
-    frame.number(policy.cores_each);
+    frame.number(policy.cores_each.by_mapping);
+    frame.number(policy.cores_each.by_binding);
     frame.list(policy.needs.as_slice(), |frame, needs| {
         frame.list(&needs.groups, |frame, (ranks, needs)| {
             frame.threads(ranks);
@@ -86,7 +87,7 @@ pub(super) fn parse(fields: &mut Parse<'_>) -> Option<Policy> {
         mapping,
         bind,
         ranking,
-        cores_each: fields.number()?,
+        cores_each: CoresEach { by_mapping: fields.number()?, by_binding: fields.number()? },
         needs: fields.option(|fields| {
             let need = |fields: &mut Parse<'_>| NEEDS.get(usize::from(fields.byte()?)).copied();
             let groups = fields.list(|fields| Some((fields.threads()?, fields.list(need)?)))?;
@@ -127,6 +128,7 @@ mod tests {
             (PolicyOption::MapBy, "slot:pe=2"),
             (PolicyOption::MapBy, "package,die,numa,group,l3,l2,l1,core,hwthread:oversubscribe"),
             (PolicyOption::MapBy, "ppr:3:l4cache:nooversubscribe"),
+            (PolicyOption::BindTo, "core:2"),
             (PolicyOption::BindTo, "none"),
             (PolicyOption::BindTo, "numa:overload-allowed"),
             (PolicyOption::BindTo, "machine"),
