@@ -87,33 +87,26 @@ impl Gates {
     /// Adds a chunk to the outbox of a gate, which has work now.
     #[inline]
     pub(crate) fn push(&mut self, gate: GateId, chunk: Chunk) {
-        if self[gate].outbox.capacity() == 0 {
-            self.give_outbox(gate);
+        let outbox = &mut self.all[gate.0].outbox;
+        if outbox.capacity() == 0 {
+            self.outboxes += 1;
+            give_spare(outbox, &mut self.spare_outboxes);
         }
-        self[gate].outbox.push_back(WaitingChunk::new(chunk));
+        outbox.push_back(WaitingChunk::new(chunk));
         self.list(gate);
-    }
-
-    #[cold]
-    fn give_outbox(&mut self, gate: GateId) {
-        self.outboxes += 1;
-        if let Some(memory) = self.spare_outboxes.pop() {
-            self[gate].outbox = memory;
-        }
     }
 
     /// Makes a gate as it was before it was connected.
     pub(crate) fn reset(&mut self, gate: GateId) {
-        self[gate].outbox.clear();
-        self.take_outbox(gate);
-        self[gate] = Gate::unconnected();
+        let before = mem::replace(&mut self[gate], Gate::unconnected());
+        self.take_outbox(before.outbox);
     }
 
-    /// Takes the memory of an idle gate's outbox, for the next gate that needs some.
+    /// Takes the outbox of a gate that is idle or gone, whose memory the next gate without one gets.
     #[cold]
-    fn take_outbox(&mut self, gate: GateId) {
-        let memory = mem::take(&mut self[gate].outbox);
+    fn take_outbox(&mut self, mut memory: VecDeque<WaitingChunk>) {
         if memory.capacity() > 0 {
+            memory.clear();
             self.outboxes -= 1;
             if memory.capacity() <= SPARE_CHUNKS_MAX && self.spare_outboxes.len() < OUTBOXES_KEPT {
                 self.spare_outboxes.push(memory);
@@ -134,14 +127,15 @@ impl Gates {
 
     /// Takes a gate out of the list if nothing waits for it.
     pub(crate) fn unlist_if_idle(&mut self, gate: GateId) {
-        let state = &mut self[gate];
+        let state = &mut self.all[gate.0];
         if state.is_listed && !state.has_work() {
             state.is_listed = false;
+            if self.outboxes > OUTBOXES_KEPT {
+                let outbox = mem::take(&mut state.outbox);
+                self.take_outbox(outbox);
+            }
             self.with_work_count -= 1;
             self.with_work.remove(&mut self.all, gate.0);
-            if self.outboxes > OUTBOXES_KEPT {
-                self.take_outbox(gate);
-            }
         }
     }
 
@@ -180,6 +174,13 @@ impl Gates {
     #[cfg(debug_assertions)]
     pub(crate) fn accesses(&self) -> u64 {
         self.all.accesses.get()
+    }
+}
+
+#[cold]
+fn give_spare(outbox: &mut VecDeque<WaitingChunk>, spare: &mut Vec<VecDeque<WaitingChunk>>) {
+    if let Some(memory) = spare.pop() {
+        *outbox = memory;
     }
 }
 
@@ -228,6 +229,7 @@ impl IndexMut<GateId> for Gates {
 #[cfg(test)]
 mod tests {
     use super::*;
+
     /// Makes gates with one waiting chunk each.
     fn busy(count: u32) -> Gates {
         let mut gates = Gates::new();
