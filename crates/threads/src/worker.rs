@@ -152,6 +152,7 @@ pub(crate) fn run(shared: &Arc<Shared>, slot: usize, number: u32) {
     local.own.seeds.lock().push(local.seeds.clone());
     LOCAL.set(&raw const local);
     local.work();
+    local.flush_trace();
     LOCAL.set(std::ptr::null());
     local.own.seeds.lock().retain(|seeds| !Arc::ptr_eq(seeds, &local.seeds));
     local.hand_on_seeds();
