@@ -102,7 +102,7 @@ impl Gates {
         self.take_outbox(before.outbox);
     }
 
-    /// Takes the outbox of a gate that is idle or gone, whose memory the next gate without one gets.
+    /// Takes the outbox of a gate that is idle or gone. The next gate without one gets its memory.
     #[cold]
     fn take_outbox(&mut self, mut memory: VecDeque<WaitingChunk>) {
         if memory.capacity() > 0 {
