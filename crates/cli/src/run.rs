@@ -458,6 +458,10 @@ impl ProgramReader<'_> {
             Meaning::ReportBindings => self.plan.reports_bindings = true,
             Meaning::DryRun => *self.is_dry_run = true,
             Meaning::ShowAllocation => *self.shows_allocation = true,
+            Meaning::Verbose => {
+                *self.shows_allocation = true;
+                self.plan.reports_pools = true;
+            }
             Meaning::Machine => *self.machine = Some(value.into_owned()),
             Meaning::AllVariables => self.global.extend(env::vars_os()),
             Meaning::Accepted | Meaning::Help | Meaning::Version => {}

@@ -94,6 +94,8 @@ pub struct JobPlan {
     pub policy: Policy,
     /// Whether each process reports where it is bound.
     pub reports_bindings: bool,
+    /// Whether the variables are reported that are set for pools of threads.
+    pub reports_pools: bool,
     /// The place of each rank, which overrides the hosts of the programs. Empty: no rankfile was
     /// given.
     pub rankfile: Vec<RankPlace>,

@@ -33,7 +33,7 @@ use crate::protocol::{
 use crate::spawned::SpawnedLinks;
 use ::lending::LendingBoard;
 use asking::PendingQuestion;
-use cpuset_assignment::CpusetAssignment;
+use cpuset_assignment::{CpusetAssignment, OwnCores};
 use other_libraries::LibraryWatch;
 use parking::{Parking, TOGETHER};
 use rank::{DESCRIPTORS_OF_RANK, OpenedForRank, RankDescriptor, RankProcess};
@@ -242,7 +242,7 @@ impl LocalProcesses {
         self.job_size = start.size;
         // A job of one rank is the same with any library.
         self.library_watch = (start.size > 1).then(|| LibraryWatch::begin(Instant::now()));
-        let mut lines = Vec::new();
+        let (mut lines, mut reported) = (Vec::new(), String::new());
         let mut parking = Parking::new().ok();
         for (local_rank, &(rank, program)) in (0..).zip(&start.ranks) {
             let program = &start.programs[program as usize];
@@ -260,7 +260,7 @@ impl LocalProcesses {
                         ahead,
                         questions: self.questions.as_ref(),
                         trace: self.traces.of(local_rank as usize),
-                        lending: self.lending.as_ref().filter(|_| lending::uses_openmp(program)),
+                        lending: self.lending_of(program),
                     },
                 )
             });
@@ -269,10 +269,8 @@ impl LocalProcesses {
                 notes.iter().fold(error, |error, note| LaunchError::new(format!("{error}; {note}")))
             })?;
             self.positions.insert(rank.process, self.ranks.len());
-            if start.reports_bindings {
-                let cpuset = cpuset_assignment.describe(local_rank as usize);
-                lines.push((rank.number, format!("rank {}: {cpuset}", rank.number)));
-            }
+            let places = self.places_of(&start, local_rank, &cpuset_assignment, &mut reported);
+            lines.extend(places.into_iter().map(|line| (rank.number, line)));
             let of_machine =
                 cpuset_assignment.note().filter(|_| local_rank == 0).map(str::to_owned);
             let of_programs = notes.iter().filter(|_| rank.number == 0).cloned();
@@ -288,6 +286,42 @@ impl LocalProcesses {
             self.unpark(parking)?;
         }
         Ok(lines)
+    }
+
+    /// Returns the board of lent cores, if a program may lend some.
+    fn lending_of(&self, program: &ProgramStart) -> Option<&LendingBoard> {
+        self.lending.as_ref().filter(|_| lending::uses_openmp(program))
+    }
+
+    /// Describes to users where a rank runs and which variables are set for its pools of threads, as
+    /// far as they want it. `reported` is what has been reported last about pools.
+    fn places_of(
+        &self,
+        start: &Start,
+        local_rank: u32,
+        cpuset_assignment: &CpusetAssignment,
+        reported: &mut String,
+    ) -> Vec<String> {
+        let place = local_rank as usize;
+        let (rank, program) = start.ranks[place];
+        let mut lines = Vec::new();
+        if start.reports_bindings {
+            lines.push(format!("rank {rank}: {}", cpuset_assignment.describe(place)));
+        }
+        if start.reports_pools {
+            let program = &start.programs[program as usize];
+            let cores = OwnCores::of(self.lending_of(program));
+            let pools = cpuset_assignment.pools(place, &program.variables, cores);
+            let words = pools.iter().map(|(name, value)| format!("{name}={value}"));
+            let words = words.collect::<Vec<_>>().join(" ");
+            // Most ranks have the same as the one before.
+            if words != *reported {
+                let shown = if words.is_empty() { "none" } else { &words };
+                lines.push(format!("set for pools of threads, from rank {rank} on: {shown}"));
+                *reported = words;
+            }
+        }
+        lines
     }
 
     /// Parks the descriptors of the last ranks. If that is not possible, they stay.

@@ -26,7 +26,7 @@ pub(crate) use report_parser::ReportParser;
 pub(crate) use rules::{OrderRules, ReportRules};
 
 /// The version of the protocol.
-pub(crate) const VERSION: u32 = 9;
+pub(crate) const VERSION: u32 = 10;
 
 /// The beginning of the agent's first line.
 const GREETING: &str = "combray-agent/";
@@ -86,6 +86,8 @@ pub struct Start {
     pub policy: Policy,
     /// Whether each process reports where it is bound.
     pub reports_bindings: bool,
+    /// Whether the variables are reported that are set for pools of threads.
+    pub reports_pools: bool,
     /// Whether the launcher's output is a terminal, so that each process gets one, too.
     pub has_terminal: bool,
     /// For each process the cpuset that the user chose, if any.
@@ -229,6 +231,7 @@ impl AgentOrder {
                 });
                 policy::emit(frame, &start.policy);
                 frame.push(u8::from(start.reports_bindings));
+                frame.push(u8::from(start.reports_pools));
                 frame.push(u8::from(start.has_terminal));
                 frame.list(&start.cpusets, |frame, cpuset| {
                     frame.list(cpuset.as_slice(), Emit::threads);
@@ -292,6 +295,7 @@ impl AgentOrder {
                 ranks: fields.list(|fields| Some((fields.number()?, fields.number()?)))?,
                 policy: policy::parse(fields)?,
                 reports_bindings: fields.byte()? != 0,
+                reports_pools: fields.byte()? != 0,
                 has_terminal: fields.byte()? != 0,
                 cpusets: fields.list(|fields| fields.option(Parse::threads))?,
                 trace_bytes: fields.number().filter(|bytes| *bytes < TRACE_BYTES_MAX)?,

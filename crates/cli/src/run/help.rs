@@ -86,7 +86,8 @@ fn section(meaning: Meaning) -> Section {
         | Meaning::Launcher
         | Meaning::Interface
         | Meaning::InTurn
-        | Meaning::ShowAllocation => Section::Hosts,
+        | Meaning::ShowAllocation
+        | Meaning::Verbose => Section::Hosts,
         Meaning::Binding(_)
         | Meaning::BindingAs(..)
         | Meaning::Needs

@@ -64,6 +64,8 @@ pub enum Meaning {
     DryRun,
     /// Hosts and slots are displayed in one line.
     ShowAllocation,
+    /// So are hosts and slots, and the variables that are set for pools of threads.
+    Verbose,
     /// The machine for which a dry run is made.
     Machine,
     /// Ranks are assigned to the hosts in turn.
@@ -468,7 +470,7 @@ pub const OPTIONS: &[RunOption] = &[
         "WORDS    map, bind: as --report-bindings; allocation: as --display-allocation",
     ),
     option(&["-l", "-prepend-rank", "--prepend-rank"], ValueCount::Nothing, Meaning::TagRank, ""),
-    option(&["-v", "--verbose", "-verbose"], ValueCount::Nothing, Meaning::ShowAllocation, ""),
+    option(&["-v", "--verbose", "-verbose"], ValueCount::Nothing, Meaning::Verbose, ""),
     option(
         &["--cpus-per-proc", "-cpus-per-proc", "--cpus-per-rank", "-cpus-per-rank"],
         ValueCount::One,

@@ -280,6 +280,9 @@ fn effect(name: &str) -> Option<String> {
         Meaning::Variable if option.help.is_empty() => "`-x NAME=VALUE`",
         Meaning::TagRank => "each line begins with the rank, as `[3] `",
         Meaning::ShowAllocation if option.help.is_empty() => "`--display-allocation`",
+        Meaning::Verbose => {
+            "`--display-allocation`, and the variables that are set for pools of threads"
+        }
         Meaning::Launcher => {
             "`fork` (the default), `ssh`, `rsh`, `slurm` and `lsf`; others are errors that name `--launch-agent`"
         }

@@ -135,7 +135,7 @@ impl CpusetAssignment {
         own: &[(OsString, OsString)],
         own_cores: OwnCores,
     ) -> Vec<(&'static str, String)> {
-        let (Some(topology), Some(threads)) = (&self.topology, self.cpuset(local_rank)) else {
+        let Some(inside) = self.cores_of(local_rank) else {
             let shared = self.shared_cores.map(|cores| (variables::CORES, cores.to_string()));
             return shared.into_iter().collect();
         };
@@ -145,15 +145,7 @@ impl CpusetAssignment {
             let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
             variables.push((variables::TOPOLOGY, path));
         }
-        let is_set = |name: &&str| {
-            std::env::var_os(name).is_some()
-                || own.iter().any(|(known, _)| known == OsStr::new(name))
-        };
-        let cores = topology.of_kind(Kind::Core);
-        let inside = cores.iter().map(|id| topology[*id].threads.intersection(threads));
-        let inside: Vec<CpuSet> = inside.filter(|threads| !threads.is_empty()).collect();
-        let count = inside.len();
-        if own_cores == OwnCores::Only && !OF_OPENMP.iter().any(is_set) {
+        if own_cores == OwnCores::Only && !OF_OPENMP.iter().any(|name| is_set(name, own)) {
             let place = |threads: CpuSet| {
                 let numbers: Vec<String> =
                     threads.iter().map(|number| number.to_string()).collect();
@@ -162,13 +154,36 @@ impl CpusetAssignment {
             let places = inside.into_iter().map(place).collect::<Vec<_>>();
             variables.push((OF_OPENMP[0], places.join(",")));
         }
-        // The other libraries use the first variable if theirs is not set.
-        if count > 0 && !is_set(&POOLS[0]) {
-            let first = usize::from(own_cores == OwnCores::AndLentOnes);
-            let unset = POOLS[first..].iter().filter(|name| !is_set(name));
-            variables.extend(unset.map(|name| (*name, count.to_string())));
-        }
+        variables.extend(self.pools(local_rank, own, own_cores));
         variables
+    }
+
+    /// Returns the variables for the pools of threads of a process, as far as they are not set.
+    pub(super) fn pools(
+        &self,
+        local_rank: usize,
+        own: &[(OsString, OsString)],
+        own_cores: OwnCores,
+    ) -> Vec<(&'static str, String)> {
+        let count = self.cores_of(local_rank).map_or(0, |inside| inside.len());
+        // The other libraries use the first variable if theirs is not set.
+        if count == 0 || is_set(POOLS[0], own) {
+            return Vec::new();
+        }
+        // A control group may grant less processor time than the cores have.
+        let count = count.min(cores::usable()).to_string();
+        let first = usize::from(own_cores == OwnCores::AndLentOnes);
+        let unset = POOLS[first..].iter().filter(|name| !is_set(name, own));
+        unset.map(|name| (*name, count.clone())).collect()
+    }
+
+    /// Returns the cores on which a bound process runs, each as the hardware threads that it has
+    /// there.
+    fn cores_of(&self, local_rank: usize) -> Option<Vec<CpuSet>> {
+        let (topology, threads) = (self.topology.as_ref()?, self.cpuset(local_rank)?);
+        let cores = topology.of_kind(Kind::Core);
+        let inside = cores.iter().map(|id| topology[*id].threads.intersection(threads));
+        Some(inside.filter(|threads| !threads.is_empty()).collect())
     }
 
     /// Whether each of so many processes is bound, to cores that no other one has.
@@ -214,6 +229,11 @@ fn check(start: &Start) -> Result<(), LaunchError> {
         }
     }
     Ok(())
+}
+
+/// Whether the user has set a variable, for all processes or for one with the variables `own`.
+fn is_set(name: &str, own: &[(OsString, OsString)]) -> bool {
+    std::env::var_os(name).is_some() || own.iter().any(|(known, _)| known == OsStr::new(name))
 }
 
 /// Which cores the threads of a process may use.

@@ -22,6 +22,7 @@ fn start() -> Start {
         ranks: vec![(0, 0), (3, 1)],
         policy: Policy { bind: Bind::To(Kind::Core), ..Policy::default() },
         reports_bindings: true,
+        reports_pools: true,
         has_terminal: true,
         cpusets: vec![CpuSet::from_list("0-3"), None],
         trace_bytes: 1 << 20,

@@ -185,6 +185,7 @@ fn starts(
             ranks,
             policy: plan.policy.clone(),
             reports_bindings: plan.reports_bindings,
+            reports_pools: plan.reports_pools,
             has_terminal,
             cpusets,
             trace_bytes: plan.trace.as_ref().map_or(0, |target| target.bytes as u32),
