@@ -130,11 +130,7 @@ impl Tcp {
         let prepared = socket.set_nonblocking(true).and_then(|()| socket.set_tcp_nodelay(true));
         let prepared = prepared.and_then(|()| ask_regularly(&socket, self.links.silence.limit));
         while let Some(surplus) = self.unauthenticated.surplus(from) {
-            // Its opening may have arrived meanwhile.
-            self.go_on(surplus);
-            if self.unauthenticated.has(surplus) {
-                self.remove(surplus);
-            }
+            self.close_unless_opened(surplus);
         }
         let deadline = Instant::now() + UNAUTHENTICATED_TIME_MAX;
         let attempt =
@@ -150,11 +146,24 @@ impl Tcp {
         self.go_on(slot);
     }
 
-    /// Closes the oldest connection, for its descriptor. Returns whether there was one.
+    /// Closes the oldest connection without an opening, for its descriptor. Returns whether there
+    /// was one.
     pub(super) fn close_oldest_unauthenticated(&mut self) -> bool {
-        let Some(&(slot, _)) = self.unauthenticated.all.front() else { return false };
-        self.remove(slot);
-        true
+        while let Some(&(slot, _)) = self.unauthenticated.all.front() {
+            if self.close_unless_opened(slot) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Closes a connection, unless its opening has arrived meanwhile. Returns whether it is closed.
+    fn close_unless_opened(&mut self, slot: Slot) -> bool {
+        self.go_on(slot);
+        if self.unauthenticated.has(slot) {
+            self.remove(slot);
+        }
+        self.sockets[slot].is_none()
     }
 
     /// Records that a connection was opened with a valid proof.
