@@ -156,7 +156,8 @@ pub fn request_time_slice(slice: Duration) -> io::Result<()> {
         return Err(io::ErrorKind::Unsupported.into());
     }
     attributes.size = size as u32;
-    attributes.flags = 0;
+    // Clearing this flag needs a right.
+    attributes.flags &= libc::SCHED_FLAG_RESET_ON_FORK as u64;
     attributes.runtime = slice.as_nanos() as u64;
     // SAFETY: the kernel reads `size` bytes, all inside `attributes`.
     crate::check(unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) })?;
