@@ -73,9 +73,28 @@ static void rooted_uneven(int count, int root) {
     if (!is_root) judge("MPI_Scatterv in place", out, root, counts[check_rank], places[check_rank]);
 }
 
+// Blocks of different sizes, one after the other or backwards with gaps, which stay as they are.
+static void to_all_of_sizes(int count, int has_gaps, int is_in_place) {
+    const char *call = is_in_place ? "MPI_Allgatherv in place" : "MPI_Allgatherv";
+    int counts[RANKS_MAX], places[RANKS_MAX], next = 0;
+    for (int number = 0; number < check_size; number++) {
+        int rank = has_gaps ? check_size - 1 - number : number;
+        counts[rank] = (rank + 1) % 3 * count / 2;
+        places[rank] = next;
+        next += counts[rank] + has_gaps;
+    }
+    memset(out, 0xEE, sizeof(int) * next);
+    fill(is_in_place ? out + places[check_rank] : in, check_rank, counts[check_rank], 0);
+    OK(MPI_Allgatherv(is_in_place ? MPI_IN_PLACE : in, counts[check_rank], MPI_INT, out, counts, places, MPI_INT,
+                      MPI_COMM_WORLD));
+    for (int rank = 0; rank < check_size; rank++) {
+        judge(call, out + places[rank], rank, counts[rank], 0);
+        if (has_gaps) CHECK_EQ(out[places[rank] + counts[rank]], (int)0xEEEEEEEE);
+    }
+}
+
 static void to_all(int count) {
     MPI_Comm world = MPI_COMM_WORLD;
-    int counts[RANKS_MAX], places[RANKS_MAX], next = 0;
     fill(in, check_rank, count, 0);
     OK(MPI_Allgather(in, count, MPI_INT, out, count, MPI_INT, world));
     for (int rank = 0; rank < check_size; rank++)
@@ -85,14 +104,6 @@ static void to_all(int count) {
     OK(MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, out, count, MPI_INT, world));
     for (int rank = 0; rank < check_size; rank++)
         judge("MPI_Allgather in place", out + rank * count, rank, count, 0);
-    for (int rank = check_size - 1; rank >= 0; rank--) {
-        counts[rank] = (rank + 1) % 3 * count / 2;
-        places[rank] = next;
-        next += counts[rank] + 1;
-    }
-    OK(MPI_Allgatherv(in, counts[check_rank], MPI_INT, out, counts, places, MPI_INT, world));
-    for (int rank = 0; rank < check_size; rank++)
-        judge("MPI_Allgatherv", out + places[rank], rank, counts[rank], 0);
     fill(in, check_rank, count * check_size, 0);
     OK(MPI_Alltoall(in, count, MPI_INT, out, count, MPI_INT, world));
     for (int rank = 0; rank < check_size; rank++)
@@ -168,6 +179,7 @@ int main(void) {
             derived(counts[i] / 2, root);
         }
         to_all(counts[i]);
+        for (int form = 0; form < 4; form++) to_all_of_sizes(counts[i], form / 2, form % 2);
         to_all_uneven(counts[i]);
     }
     OK(MPI_Type_free(&spaced));
