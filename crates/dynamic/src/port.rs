@@ -150,8 +150,8 @@ impl Port {
     /// is one now. Its other side must answer each further step within `limit`.
     ///
     /// # Errors
-    /// `Other` if the system accepts no connections, for example because it has no descriptors left.
-    /// Those that wait are not reported again, so call this again after a while.
+    /// `Other` if the system accepts no connections, for example because it has no descriptors
+    /// left. Those that wait are not reported again, so call this again after a while.
     pub fn poll_accept(&self, limit: Duration) -> Result<Option<RootLink>> {
         let mut unproved = self.unproved.borrow_mut();
         let mut refused = None;
