@@ -219,6 +219,22 @@ mod tests {
         assert_eq!(addresses, page.matches("\"http://www.w3.org/2000/svg\"").count(), "{page}");
     }
 
+    #[test]
+    fn a_sender_that_goes_on_after_the_end_of_its_receiver_is_answered() {
+        let message =
+            |peer| TracedMessage { thread: 1, context: 7, peer, tag: 3, bytes: 8, number: 0 };
+        let began = |place| TraceEvent::CallBegan { thread: 1, place, operation: None };
+        let ended = TraceEvent::CallEnded { thread: 1 };
+        let (cause, peer) = (WaitCause::LateReceiver, Some(1));
+        let waited = TraceEvent::Waited { thread: 1, cause, peer, lasted: 480 };
+        let sender =
+            vec![(0, began(0)), (10, TraceEvent::Sent(message(1))), (500, waited), (500, ended)];
+        let receiver = vec![(40, began(1)), (50, TraceEvent::Matched(message(0))), (100, ended)];
+        let text = goal(&[rank(0, sender), rank(1, receiver)]);
+        let count = |action: &str| text.matches(action).count();
+        assert_eq!((count("send 0b to 0 tag 0"), count("recv 0b from 1 tag 0")), (1, 1), "{text}");
+    }
+
     /// All that is made from a trace, with times and numbers that no program has.
     #[test]
     fn damaged_traces_are_reported_and_exported() {

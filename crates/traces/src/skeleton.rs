@@ -288,6 +288,8 @@ impl Builder {
         }
         if let Some((end, _)) = trace.events.last() {
             add(*end, &[]);
+            // A sender may go on after its receiver has ended.
+            answers.for_each(|(_, action)| add(*end, &[action]));
         }
         actions
     }
