@@ -55,11 +55,14 @@ impl Senders {
         });
         match found {
             Some(place) => {
-                // Its last sender may have been killed while it wrote a region.
-                self.writing[place].store(0, Ordering::Relaxed);
                 // An owner that sees a moved tail sees this, too. An owner that does not see this
                 // when it has revoked a region revoked it before this sender looks for it.
-                self.used.fetch_max(place as u32 + 1, Ordering::SeqCst);
+                let used = self.used.fetch_max(place as u32 + 1, Ordering::SeqCst);
+                // The last sender with this slot may have been killed while it wrote a region. For
+                // the first one, the page is left alone: most processes write no regions.
+                if (place as u32) < used {
+                    self.writing[place].store(0, Ordering::Relaxed);
+                }
             }
             None => self.overflowed.store(1, Ordering::Release),
         }
