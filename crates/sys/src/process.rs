@@ -6,6 +6,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 use std::{mem, ptr};
 
@@ -340,13 +341,24 @@ fn stat(process: i32) -> Option<(char, i32)> {
 /// The system's; and `Unsupported` if the process has several threads, of which only one would
 /// exist in the child.
 pub fn fork() -> io::Result<i32> {
-    let threads = fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
-    if threads > 1 {
+    if !has_one_thread() {
         return Err(io::Error::from(io::ErrorKind::Unsupported));
     }
     // SAFETY: there is only one thread, so the child has all threads that the process had.
     let child = unsafe { libc::fork() };
     crate::check(libc::c_long::from(child)).map(|id| id as i32)
+}
+
+/// Whether this process has one thread. The kernel also counts those of an emulator (QEMU), and the
+/// C library may count threads that have ended.
+fn has_one_thread() -> bool {
+    unsafe extern "C" {
+        /// In glibc 2.32 and later (sys/single_threaded.h).
+        static __libc_single_threaded: AtomicU8;
+    }
+    // SAFETY: the C library has such a byte, which it writes before it creates the second thread.
+    let is_known = unsafe { &__libc_single_threaded }.load(Ordering::SeqCst) != 0;
+    is_known || fs::read_dir("/proc/self/task").map_or(1, Iterator::count) <= 1
 }
 
 /// Requests `signal` for the time when the parent (the thread that made this process) ends.
@@ -569,6 +581,12 @@ fn call(result: libc::c_int) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_with_threads_is_not_forked() {
+        let forked = std::thread::spawn(fork).join().unwrap();
+        assert_eq!(forked.unwrap_err().kind(), io::ErrorKind::Unsupported);
+    }
 
     #[test]
     fn ancestors_are_found_up_to_the_first_process() {
