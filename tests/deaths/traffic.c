@@ -81,6 +81,8 @@ static void exchange_in_pairs(MPI_Comm comm, int phase, int is_failed[]) {
     MPI_Comm_size(comm, &size);
     for (int round = 0; round < ROUNDS; round++) {
         MPI_Request requests[2][AT_ONCE * PROCESSES_MAX];
+        for (int place = 0; place < AT_ONCE * PROCESSES_MAX; place++)
+            requests[0][place] = requests[1][place] = MPI_REQUEST_NULL;
         for (int peer = 0; peer < size; peer++) {
             for (int number = 0; number < AT_ONCE && peer != rank && !is_failed[peer]; number++) {
                 int place = peer * AT_ONCE + number, tag = round * AT_ONCE + number;
@@ -95,7 +97,9 @@ static void exchange_in_pairs(MPI_Comm comm, int phase, int is_failed[]) {
             int fails = is_failed[peer];
             for (int number = 0; number < AT_ONCE && peer != rank && !is_failed[peer]; number++) {
                 int place = peer * AT_ONCE + number, in = length_of(phase, round, peer, rank, number);
-                int arrived = is_fine(MPI_Wait(&requests[0][place], MPI_STATUS_IGNORE), "MPI_Wait");
+                // A call that failed has left no request.
+                int arrived = requests[0][place] != MPI_REQUEST_NULL;
+                arrived = is_fine(MPI_Wait(&requests[0][place], MPI_STATUS_IGNORE), "MPI_Wait") && arrived;
                 if (arrived) CHECK_PATTERN(received[place], in, round * 31 + peer + number);
                 int left = is_fine(MPI_Wait(&requests[1][place], MPI_STATUS_IGNORE), "MPI_Wait");
                 fails |= !arrived || !left;
