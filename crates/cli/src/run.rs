@@ -457,11 +457,7 @@ impl ProgramReader<'_> {
             Meaning::Needs => self.set_policy(PolicyOption::Needs, &needs(name, raw)?)?,
             Meaning::ReportBindings => self.plan.reports_bindings = true,
             Meaning::DryRun => *self.is_dry_run = true,
-            Meaning::ShowAllocation => *self.shows_allocation = true,
-            Meaning::Verbose => {
-                *self.shows_allocation = true;
-                self.plan.reports_pools = true;
-            }
+            Meaning::ShowAllocation | Meaning::Verbose => self.show(meaning == Meaning::Verbose),
             Meaning::Machine => *self.machine = Some(value.into_owned()),
             Meaning::AllVariables => self.global.extend(env::vars_os()),
             Meaning::Accepted | Meaning::Help | Meaning::Version => {}
@@ -543,6 +539,12 @@ impl ProgramReader<'_> {
                 Ok(())
             }
         }
+    }
+
+    /// Displays hosts and slots, and the variables for pools of threads if `shows_pools`.
+    fn show(&mut self, shows_pools: bool) {
+        *self.shows_allocation = true;
+        self.plan.reports_pools |= shows_pools;
     }
 
     /// Applies an option about information to display before the job begins.

@@ -293,8 +293,8 @@ impl LocalProcesses {
         self.lending.as_ref().filter(|_| lending::uses_openmp(program))
     }
 
-    /// Describes to users where a rank runs and which variables are set for its pools of threads, as
-    /// far as they want it. `reported` is what has been reported last about pools.
+    /// Describes to users where a rank runs and which variables are set for its pools of threads,
+    /// as far as they want it. `reported` is what has been reported last about pools.
     fn places_of(
         &self,
         start: &Start,
