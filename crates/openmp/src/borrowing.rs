@@ -212,9 +212,9 @@ fn take_turns(share: &'static Share) {
 /// times in which moving threads there costs more than it gains.
 ///
 /// As long as a process borrows now and then, it interrupts its threads often while nothing is
-/// lent: those that share a core then take turns, each millisecond on one of the cores. The kernel's
-/// time slices are longer than many regions; one thread would finish its part of a loop before
-/// another begins, and lent cores would come too late for that.
+/// lent: those that share a core then take turns, each millisecond on one of the cores. The time
+/// slices of the kernel are longer than many regions; one thread would finish its part of a loop
+/// before another begins, and lent cores would come too late for that.
 struct Pace {
     interval: Duration,
     grown: Option<Instant>,
