@@ -51,48 +51,61 @@ def combray(runner):
     return os.path.join(os.path.dirname(runner.mpiexec[0]), "combray")
 
 
-def faults_of(runner, name, count, *options):
-    """What is wrong with the findings for one kind of wait."""
-    words = [*options, str(runner.build / "wait_states"), name, str(MILLISECONDS)]
-    found = traced(runner, count, words)
+def undisturbed(runner, count, words, check, *expected):
+    """
+    Checks the findings about up to three runs of a program, until they are as expected. Load delays ranks: a punctual
+    one that loses its core begins its wait later, and one that computes takes longer. A fault of the trace shows each
+    time; a run that fails is not repeated.
+    """
+    for _ in range(2):
+        found = traced(runner, count, words)
+        try:
+            return check(found, *expected)
+        except AssertionError:
+            pass
+    return check(traced(runner, count, words), *expected)
+
+
+def has_wait(found, name, words):
+    """The wait of rank 0 for the late rank was found."""
     kind, function = KINDS[name]
     waits = [one for one in found["waits"] if one["rank"] == 0 and one["seconds"] > 0.5 * MILLISECONDS / 1000]
     expected = {"kind": kind, "function": function, "awaited": LATE}
     reported = [{key: one[key] for key in expected} for one in waits]
-    if reported != [expected]:
-        return [f"{name} with {count}, {options}: {reported} instead of {expected}"]
+    assert reported == [expected], f"{words}: {reported} instead of {expected}"
     # The late rank may come later than it wants to, but not earlier. Waits are found after a while.
-    if waits[0]["seconds"] < 0.95 * MILLISECONDS / 1000:
-        return [f"{name} with {count}: {waits[0]['seconds']} s of {MILLISECONDS} ms"]
-    if not found["waits"][0]["place"].endswith(")") and "wait_states" not in found["waits"][0]["place"]:
-        return [f"{name}: no place in {found['waits'][0]}"]
-    return []
+    seconds, place = waits[0]["seconds"], waits[0]["place"]
+    assert seconds >= 0.95 * MILLISECONDS / 1000, f"{words}: {seconds} s of {MILLISECONDS} ms"
+    assert place.endswith(")") or "wait_states" in place, f"{words}: no place in {waits[0]}"
+
+
+def waits_are_found(runner, counts, *options):
+    for name in KINDS:
+        words = [*options, str(runner.build / "wait_states"), name, str(MILLISECONDS)]
+        for count in counts:
+            undisturbed(runner, count, words, has_wait, name, words)
 
 
 def waits_are_found_with_kind_rank_and_time(runner):
     needs_combray(runner)
-    faults = []
-    for name in KINDS:
-        for count in (2, 3):
-            faults += faults_of(runner, name, count)
-    assert not faults, "\n".join(faults)
+    waits_are_found(runner, (2, 3))
 
 
 def waits_between_machines_are_found(runner):
     needs_combray(runner)
     # Each process is a machine of its own.
-    apart = ["sh", "-c", 'COMBRAY_NODE=machine$PMI_RANK exec "$@"', "sh"]
-    faults = []
-    for name in KINDS:
-        faults += faults_of(runner, name, 2, *apart)
-    assert not faults, "\n".join(faults)
+    waits_are_found(runner, (2,), "sh", "-c", 'COMBRAY_NODE=machine$PMI_RANK exec "$@"', "sh")
+
+
+def has_no_long_wait(found):
+    long = [one for one in found["waits"] if one["seconds"] > 0.5 * MILLISECONDS / 1000]
+    assert (found["ranks"], found["hosts"], found["dropped"], long) == (2, 1, 0, []), found
 
 
 def a_balanced_program_shows_no_long_wait(runner):
     needs_combray(runner)
-    found = traced(runner, 2, [str(runner.build / "wait_states"), "balanced", str(MILLISECONDS)])
-    long = [one for one in found["waits"] if one["seconds"] > 0.5 * MILLISECONDS / 1000]
-    assert (found["ranks"], found["hosts"], found["dropped"], long) == (2, 1, 0, []), found
+    words = [str(runner.build / "wait_states"), "balanced", str(MILLISECONDS)]
+    undisturbed(runner, 2, words, has_no_long_wait)
 
 
 def the_path_of_a_late_rank_is_critical(runner):
@@ -103,14 +116,18 @@ def the_path_of_a_late_rank_is_critical(runner):
     assert first["seconds"] > 0.9 * MILLISECONDS / 1000, found
 
 
-def phases_show_which_rank_is_slow(runner):
-    needs_combray(runner)
-    found = traced(runner, 2, [str(runner.build / "wait_states"), "phases", str(MILLISECONDS)])
+def has_phases(found):
     uneven, even, level = found["phases"]
     assert [one["name"] for one in found["phases"]] == ["uneven", "even", "level 7"], found["phases"]
     assert [one["times"] for one in found["phases"]] == [2, 2, 1], found["phases"]
     assert uneven["slowest"] == LATE and uneven["seconds"] > 1.9 * MILLISECONDS / 1000, uneven
     assert uneven["load_balance"] < 0.7 and 0.3 < uneven["waiting"] < 0.6, uneven
+
+
+def phases_show_which_rank_is_slow(runner):
+    needs_combray(runner)
+    words = [str(runner.build / "wait_states"), "phases", str(MILLISECONDS)]
+    undisturbed(runner, 2, words, has_phases)
 
 
 # By the argument of tests/c/wait_states.c with two processes: lower bounds of the serialisation
@@ -124,18 +141,23 @@ EFFICIENCIES = {
 }
 
 
+def has_efficiencies(findings, name, serialisation, transfer):
+    found = findings["efficiency"]
+    assert abs(found["parallel"] - found["load_balance"] * found["communication"]) < 1e-6, (name, found)
+    assert abs(found["communication"] - found["serialisation"] * found["transfer"]) < 1e-6, (name, found)
+    assert found["transfer"] > transfer, (name, found)
+    if serialisation is None:
+        # Half of the time, and the same work on both.
+        assert 0.4 < found["serialisation"] < 0.6 and found["load_balance"] > 0.8, (name, found)
+    else:
+        assert found["serialisation"] > serialisation and found["load_balance"] < 0.6, (name, found)
+
+
 def efficiencies_are_those_of_known_programs(runner):
     needs_combray(runner)
     for name, (serialisation, transfer) in EFFICIENCIES.items():
-        found = traced(runner, 2, [str(runner.build / "wait_states"), name, str(MILLISECONDS)])["efficiency"]
-        assert abs(found["parallel"] - found["load_balance"] * found["communication"]) < 1e-6, (name, found)
-        assert abs(found["communication"] - found["serialisation"] * found["transfer"]) < 1e-6, (name, found)
-        assert found["transfer"] > transfer, (name, found)
-        if serialisation is None:
-            # Half of the time, and the same work on both.
-            assert 0.4 < found["serialisation"] < 0.6 and found["load_balance"] > 0.8, (name, found)
-        else:
-            assert found["serialisation"] > serialisation and found["load_balance"] < 0.6, (name, found)
+        words = [str(runner.build / "wait_states"), name, str(MILLISECONDS)]
+        undisturbed(runner, 2, words, has_efficiencies, name, serialisation, transfer)
 
 
 def a_picture_shows_all_ranks(runner):
@@ -365,6 +387,15 @@ def archives_of_otf2_have_all_events(runner):
         assert printed["MPI_COLLECTIVE_END"] >= 3 * 7, printed
         code, output, _ = run([printer, "-G", os.path.join(folder, "run.otf2", "traces.otf2")], timeout=60)
         assert code == 0 and "MPI_Allreduce" in output and "rank 2" in output, output[:2000]
+        # An archive of which a part is missing is replaced; a file, and another folder, stay.
+        os.remove(os.path.join(folder, "run.otf2", "traces.def"))
+        code, output, _ = run([combray(runner), "trace", file, "--to", "otf2"], timeout=60)
+        assert code == 0 and "traces.def" in os.listdir(os.path.join(folder, "run.otf2")), output
+        os.remove(os.path.join(folder, "run.otf2", "traces.otf2"))
+        for target, reason in ((os.path.join(folder, "run.otf2"), "belongs to no archive"), (file, "File exists")):
+            command = [combray(runner), "trace", file, "--to", "otf2", "--output", target]
+            code, output, _ = run(command, timeout=60)
+            assert code == 2 and reason in output and output.count("\n") == 1, (code, output)
 
 
 def jobs_that_end_early_have_traces(runner):

@@ -116,6 +116,14 @@ fn write_otf2(target: &Path, archive: &Otf2Archive) -> Result<(), String> {
     let library = Otf2Library::load().map_err(|error| error.to_string())?;
     remove_otf2(target)
         .map_err(|cause| format!("the archive that is there cannot be removed: {cause}"))?;
+    let events = target.join(ARCHIVE_NAME);
+    if events.exists() {
+        let path = events.display();
+        return Err(format!(
+            "{path} exists, and belongs to no archive; remove it, or use --output"
+        ));
+    }
+    fs::create_dir_all(target).map_err(|cause| cause.to_string())?;
     library.write(target, archive).map_err(|error| error.to_string())
 }
 
