@@ -92,11 +92,23 @@ contains
     if (present(ierror)) ierror = code
   end subroutine wanted_size_of_integer
 
-  ! The text without the blanks at its ends, as the routines of MPI take it.
+  ! The text without the blanks at its ends, as the routines of MPI take it. By loops, as the
+  ! functions for this are in the library of the Fortran compiler, which C programs need not have.
   function text_in_c(text) result(in_c)
     character(len=*), intent(in) :: text
-    character(kind=c_char, len=len_trim(adjustl(text)) + 1) :: in_c
-    in_c = trim(adjustl(text)) // c_null_char
+    character(kind=c_char) :: in_c(len(text) + 1)
+    integer, parameter :: blank = iachar(' ')
+    integer :: first, last, place
+    do first = 1, len(text)
+      if (iachar(text(first:first)) /= blank) exit
+    end do
+    do last = len(text), first, -1
+      if (iachar(text(last:last)) /= blank) exit
+    end do
+    in_c = c_null_char
+    do place = first, last
+      in_c(place - first + 1) = text(place:place)
+    end do
   end function text_in_c
 
 end module combray
