@@ -326,12 +326,20 @@ fn the_descriptor_is_readable_while_there_are_events() {
     let (client, server) = (open(), open());
     let descriptor = server.descriptor().unwrap();
     assert_eq!(descriptor.as_raw_fd(), server.descriptor().unwrap().as_raw_fd());
-    assert!(!is_readable(descriptor.as_raw_fd(), 0));
+    assert!(rests(&server, descriptor.as_raw_fd()));
     let _connection = client.connect(server.uri(), b"", LONG).unwrap();
     assert!(is_readable(descriptor.as_raw_fd(), LONG.as_millis() as i32));
     assert!(matches!(next(&server), Event::Request(_)));
-    assert!(server.poll().unwrap().is_none());
-    assert!(!is_readable(descriptor.as_raw_fd(), 0));
+    assert!(rests(&server, descriptor.as_raw_fd()));
+}
+
+/// Whether a descriptor of an endpoint that has no events is readable a few times only, as when a
+/// message arrives in part.
+fn rests(endpoint: &Endpoint, descriptor: i32) -> bool {
+    (0..100).any(|_| {
+        assert!(endpoint.poll().unwrap().is_none());
+        !is_readable(descriptor, 20)
+    })
 }
 
 fn is_readable(descriptor: i32, milliseconds: i32) -> bool {
