@@ -18,6 +18,7 @@
 #ifndef CHECK_H
 #define CHECK_H
 
+#include <malloc.h>
 #include <mpi.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -225,6 +226,10 @@ static long MAYBE_UNUSED memory_kib(const char *field) {
     fclose(status);
     return value;
 }
+
+// From now on threads share the heaps that they have: the C library reserves 64 MiB of addresses for
+// a thread that finds none free, at a time of its own choice.
+static void MAYBE_UNUSED keep_heaps(void) { mallopt(M_ARENA_MAX, 1); }
 
 // Processor time of the whole process so far, in seconds.
 static double MAYBE_UNUSED processor_seconds(void) {

@@ -327,6 +327,7 @@ static void often(const char *file, int rounds) {
     MPI_Comm first = meet(file);
     Held before = {0, 0, 0};
     int others, warm = rounds / 4;
+    keep_heaps();
     OK(MPI_Comm_remote_size(first, &others));
     OK(MPI_Comm_disconnect(&first));
     for (int round = 0; round < rounds; round++) {
@@ -355,6 +356,7 @@ static void clients(const char *file, int jobs) {
     static char out[BYTES], in[BYTES];
     Held before = {0, 0, 0};
     int others = 1, warm = jobs / 4;
+    keep_heaps();
     for (int job = 0; job < (accepts ? jobs : 1); job++) {
         MPI_Comm inter = job ? meet_at_port() : meet(file);
         OK(MPI_Comm_remote_size(inter, &others));

@@ -47,6 +47,7 @@ int main(int argc, char **argv) {
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     int before = 0, jobs = argc > 1 ? atoi(argv[1]) : 100, settled = jobs / 4;
     long mapped = 0, used = 0;
+    keep_heaps();
     for (int i = 0; i < jobs; i++) {
         spawn_one(file);
         if (i == settled) {
