@@ -227,8 +227,8 @@ static long MAYBE_UNUSED memory_kib(const char *field) {
     return value;
 }
 
-// From now on threads share the heaps that they have: the C library reserves 64 MiB of addresses for
-// a thread that finds none free, at a time of its own choice.
+// From now on threads share the heaps that they have: the C library reserves 64 MiB of addresses
+// for a thread that finds none free, at a time of its own choice.
 static void MAYBE_UNUSED keep_heaps(void) { mallopt(M_ARENA_MAX, 1); }
 
 // Processor time of the whole process so far, in seconds.
