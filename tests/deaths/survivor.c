@@ -8,8 +8,7 @@
 // how. If an operation succeeds at a process, its result is checked there. A process that reaches
 // the end prints that.
 #include "../c/check.h"
-#include <signal.h>
-#include <sys/prctl.h>
+#include "executioner.h"
 #include <sys/wait.h>
 #include <time.h>
 
@@ -30,32 +29,7 @@ static void leave(int signal_number) {
     _exit(3);
 }
 
-// A child that ends its parent at a moment of the plan, after it has read the byte that says that
-// the job runs.
-static int executioner(int delay_us, int how) {
-    int ends[2];
-    if (pipe(ends)) exit(1);
-    pid_t parent = getpid();
-    if (!fork()) {
-        char byte;
-        // The child ends with its parent, whatever ends the parent.
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        close(ends[1]);
-        if (read(ends[0], &byte, 1) != 1) _exit(0);
-        usleep(delay_us);
-        // The parent has ended meanwhile.
-        if (getppid() != parent) _exit(0);
-        static const int signals[] = {SIGKILL, SIGSTOP, SIGSEGV, SIGUSR1};
-        kill(parent, signals[how]);
-        if (signals[how] == SIGSTOP) {
-            usleep(delay_us % 400000);
-            if (getppid() == parent) kill(parent, SIGKILL);
-        }
-        _exit(0);
-    }
-    close(ends[0]);
-    return ends[1];
-}
+static const int signals[] = {SIGKILL, SIGSTOP, SIGSEGV, SIGUSR1};
 
 // Which of `size` processes die, when and how; returns the descriptor to which the start of the job
 // is reported, or -1.
@@ -66,7 +40,7 @@ static int plan_death(int rank, int size) {
         int victim = random_below(&plan, size), how = random_below(&plan, 4);
         // At once, together with others, or while these recover.
         int delay_us = random_below(&plan, 2) ? random_below(&plan, 30000) : random_below(&plan, 1500000);
-        if (victim == rank && own < 0) own = executioner(delay_us, how);
+        if (victim == rank && own < 0) own = executioner(delay_us, signals[how]);
     }
     return own;
 }

@@ -6,8 +6,7 @@
 // All processes draw one plan from the seed: lengths, operations, and which processes are killed in
 // which phase, how long after its beginning. A process that reaches the end prints that.
 #include "../c/check.h"
-#include <signal.h>
-#include <sys/prctl.h>
+#include "executioner.h"
 
 enum { PHASES = 4, ROUNDS = 6, AT_ONCE = 6, LONGEST = 400000, PROCESSES_MAX = 8, OPERATIONS = 300 };
 
@@ -29,24 +28,6 @@ static int is_fine(int code, const char *what) {
     return 0;
 }
 
-// A child that kills its parent so long after the parent has written a byte.
-static int executioner(int delay_us) {
-    int ends[2];
-    if (pipe(ends)) exit(1);
-    pid_t parent = getpid();
-    if (!fork()) {
-        char byte;
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        close(ends[1]);
-        if (read(ends[0], &byte, 1) != 1) _exit(0);
-        usleep(delay_us);
-        if (getppid() == parent) kill(parent, SIGKILL);
-        _exit(0);
-    }
-    close(ends[0]);
-    return ends[1];
-}
-
 // In which phase this process is killed, and the descriptor of its executioner; at least two
 // processes are left.
 static int plan_death(int rank, int size, int *descriptor) {
@@ -59,7 +40,7 @@ static int plan_death(int rank, int size, int *descriptor) {
         if (is_victim[victim]) continue;
         is_victim[victim] = 1;
         planned++;
-        if (victim == rank) *descriptor = executioner(delay_us), phase = in;
+        if (victim == rank) *descriptor = executioner(delay_us, SIGKILL), phase = in;
     }
     return phase;
 }

@@ -538,14 +538,20 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_flood_of_connections_does_not_keep_a_job_from_connecting() {
+    /// Opens a port, and connects a search to it: the port, its place, and the search.
+    fn sought() -> (Rc<Port>, (Ipv4Addr, u16), PortSearch) {
         let ports = Ports::default();
         let name = ports.open().unwrap();
         let port = ports.get(&name).unwrap();
-        let place = (Ipv4Addr::LOCALHOST, port.name.port);
         let mut search = PortSearch::new(&name, LIMIT).unwrap();
         open(&mut search);
+        let place = (Ipv4Addr::LOCALHOST, port.name.port);
+        (port, place, search)
+    }
+
+    #[test]
+    fn a_flood_of_connections_does_not_keep_a_job_from_connecting() {
+        let (port, place, mut search) = sought();
         let stranger = |_| TcpStream::connect(place).unwrap();
         let strangers: Vec<TcpStream> = (0..10 * UNPROVED_MAX).map(stranger).collect();
         (0..20).for_each(|_| assert!(port.poll_accept(LIMIT).unwrap().is_none()));
@@ -556,12 +562,7 @@ mod tests {
 
     #[test]
     fn a_job_connects_again_when_others_with_the_key_take_all_room() {
-        let ports = Ports::default();
-        let name = ports.open().unwrap();
-        let port = ports.get(&name).unwrap();
-        let place = (Ipv4Addr::LOCALHOST, port.name.port);
-        let mut search = PortSearch::new(&name, LIMIT).unwrap();
-        open(&mut search);
+        let (port, place, mut search) = sought();
         let other = |number| {
             let (key, nonce) = (port.name.key, [number; 16]);
             let opening = Handshake::new(PortSide::Connects, key, wire::VERSION, nonce).to_send;

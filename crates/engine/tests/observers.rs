@@ -23,18 +23,7 @@ impl MatchObserver for Cancelled {
 
 #[test]
 fn a_cancelled_receive_is_reported_with_its_number() {
-    let profile = RailProfile {
-        name: "test".into(),
-        packet_bytes_max: 1024,
-        eager_bytes_max: 64,
-        fetch_segment_bytes_min: 0,
-        latency_ns: 100,
-        bandwidth_bytes_per_us: 1000,
-        packet_ns: 50,
-        bulk: true,
-        pushed_bytes: 0..0,
-    };
-    let mut engine = Engine::new(GateId(0), vec![profile], Box::new(Aggregate));
+    let mut engine = Engine::new(GateId(0), vec![RailProfile::default()], Box::new(Aggregate));
     let seen = Rc::new(Cancelled::default());
     engine.observe_matches(Rc::clone(&seen) as _);
     let id = ContextId::new(0, 0);
