@@ -22,7 +22,9 @@ use memory_costs::CostTable;
 
 use crate::costs::WayCosts;
 use crate::expected;
+use crate::middle::row;
 use crate::protocol::AHEAD_BYTES_MAX;
+use crate::sizes::FRAGMENTATION;
 
 /// The measurements so far.
 #[derive(Debug, Default)]
@@ -49,11 +51,13 @@ struct TimedTransfer {
 const CLASSES: usize = 32;
 
 /// A way is tried with this many bytes in a row, as it reaches its speed only when its memory has
-/// been used before: a lone message of 64 KiB takes twice as long through the pipe.
+/// been used before: a lone message of 64 KiB takes twice as long through the pipe. Where the sender
+/// may use a cell, the row is that of the sender's trials. If it were longer, a trial here would
+/// last longer than the next trial of the sender, which would not see what announcements cost.
 const TRIAL_BYTES: u64 = 4 << 20;
 
-/// The minimal and maximal number of transfers in a row.
-const TRIAL_TRANSFERS: (u64, u64) = (4, 64);
+/// The minimal number of transfers in a row.
+const TRIAL_TRANSFERS_MIN: u64 = 4;
 
 impl CopyStatistics {
     pub(crate) fn new(settings: &Settings) -> Self {
@@ -61,19 +65,30 @@ impl CopyStatistics {
         Self { memory, given, ..Self::default() }
     }
 
-    /// Chooses the way of a message of `length` bytes and starts timing it.
-    pub(crate) fn begin(&mut self, token: u64, length: u64, now: Instant) -> Copying {
+    /// Chooses the way of a message of `length` bytes and starts timing it. `trial` is the number of
+    /// messages for which the sender tries announcements, if it has begun to instead of cells.
+    pub(crate) fn begin(
+        &mut self,
+        token: u64,
+        length: u64,
+        trial: Option<u64>,
+        now: Instant,
+    ) -> Copying {
         if length <= AHEAD_BYTES_MAX as u64 {
             return Copying::Piped;
         }
         if let Some(given) = self.given {
             return given;
         }
-        let (at_least, at_most) = TRIAL_TRANSFERS;
-        let row = (TRIAL_BYTES / length).clamp(at_least, at_most);
+        let row = if length <= FRAGMENTATION.message_bytes_max as u64 {
+            row(length as usize)
+        } else {
+            (TRIAL_BYTES / length).max(TRIAL_TRANSFERS_MIN)
+        };
         let class = &mut self.classes[class_of(length)];
         let memory = self.memory.as_deref();
         class.expect(|| expected::long_costs(memory?, length as usize));
+        trial.into_iter().for_each(|messages| class.make_excursion(messages));
         let way = class.choose(row, [true; Copying::ALL.len()]);
         let way = way.map_or(Copying::Once, |way| Copying::ALL[way]);
         self.underway.push(TimedTransfer { token, way, length, since: now });
@@ -127,7 +142,7 @@ mod tests {
             let token = u64::from(number);
             let length = 1 << 20;
             let begin = Instant::now();
-            let way = choice.begin(token, length, begin);
+            let way = choice.begin(token, length, None, begin);
             let now = begin + Duration::from_nanos(cost[way as usize] * length / 1000);
             choice.note_complete(now, |_| true, |_, _| ());
             assert!(!choice.is_timing());
@@ -138,9 +153,9 @@ mod tests {
 
     #[test]
     fn each_way_is_tried_with_enough_bytes_to_show_what_it_can_do() {
-        for (length, in_a_row) in [(65 << 10, 63), (128 << 10, 32), (1 << 20, 4), (64 << 20, 4)] {
+        for (length, in_a_row) in [(65 << 10, 16), (512 << 10, 8), (1 << 20, 4), (64 << 20, 4)] {
             let mut choice = CopyStatistics::default();
-            let mut way = |token| choice.begin(token, length, Instant::now());
+            let mut way = |token| choice.begin(token, length, None, Instant::now());
             let first = way(0);
             let same = (1..100).take_while(|token| way(*token) == first).count();
             assert_eq!(1 + same, in_a_row, "{length} bytes");

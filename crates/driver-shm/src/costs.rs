@@ -12,6 +12,13 @@ pub(crate) struct WayCosts<const WAYS: usize> {
     /// The current row of transfers, and the way that is tried in it, if any.
     row: u64,
     trial: Option<usize>,
+    /// The way that was the fastest until its cost rose. It is tried in the next row, because what
+    /// raised the cost may be over.
+    former: Option<usize>,
+    /// How many excursions there were, the way of the current one, and its remaining transfers.
+    excursions: u64,
+    excursion: Option<usize>,
+    excursion_left: u64,
 }
 
 /// One row in this many is a trial.
@@ -33,6 +40,10 @@ impl<const WAYS: usize> Default for WayCosts<WAYS> {
             transfers: 0,
             row: u64::MAX,
             trial: None,
+            former: None,
+            excursions: 0,
+            excursion: None,
+            excursion_left: 0,
         }
     }
 }
@@ -50,13 +61,19 @@ impl<const WAYS: usize> WayCosts<WAYS> {
     /// Returns the way of the next transfer. `row` transfers in a row take one way, as a way
     /// reaches its speed only when its memory has been used before. At first all ways are tried in
     /// turn, or, with predictions, the one predicted to be fastest, and the others soon after. Then
-    /// the fastest is used, with a trial of another from time to time. Only ways that are `usable`
-    /// now are returned.
+    /// the fastest is used, with a trial of another from time to time: after 4, 16, 64 rows and so
+    /// on, once in [`TRIAL_SHARE`] rows, and if the cost of the fastest has risen above that of
+    /// another. Only ways that are `usable` now are returned.
     pub(crate) fn choose(&mut self, row: u64, usable: [bool; WAYS]) -> Option<usize> {
+        if self.excursion_left > 0 {
+            self.excursion_left -= 1;
+            return self.excursion.filter(|way| usable[*way]).or_else(|| self.fastest_of(usable));
+        }
         let turn = self.transfers / row;
         self.transfers = self.transfers.wrapping_add(1);
         if turn != self.row {
-            (self.row, self.trial) = (turn, self.trial_of(turn, usable));
+            let former = self.former.take().filter(|way| usable[*way]);
+            (self.row, self.trial) = (turn, former.or_else(|| self.trial_of(turn, usable)));
         }
         self.trial.filter(|way| usable[*way]).or_else(|| self.fastest_of(usable))
     }
@@ -70,21 +87,46 @@ impl<const WAYS: usize> WayCosts<WAYS> {
     /// Returns the way that is tried in a row, whatever it costs.
     fn trial_of(&self, turn: u64, usable: [bool; WAYS]) -> Option<usize> {
         let fastest = self.fastest_of(usable)?;
-        match self.expected {
-            None if turn < WAYS as u64 => return Some(turn as usize),
-            Some(_) if turn.is_power_of_two() => return self.untried(turn, fastest, usable),
-            _ => {}
+        if self.expected.is_none() && turn < WAYS as u64 {
+            return Some(turn as usize);
         }
-        if turn == 0 || !turn.is_multiple_of(TRIAL_SHARE) {
-            return None;
+        if turn.is_power_of_two() {
+            let (untried, trial) = (self.untried(turn, fastest, usable), u64::from(turn.ilog2()));
+            let is_early = trial > 0 && trial.is_multiple_of(2);
+            let other = || is_early.then(|| self.other_in_turn(trial / 2, fastest, usable));
+            untried.or_else(|| other().flatten())
+        } else if turn > 0 && turn.is_multiple_of(TRIAL_SHARE) {
+            self.other_in_turn(turn / TRIAL_SHARE, fastest, usable)
+        } else {
+            None
         }
-        // All others in turn; those that seem far slower only in one round of several.
+    }
+
+    /// Returns the way of a trial among those that are not the fastest, which take turns. A way
+    /// that seems far slower is tried in few rounds.
+    fn other_in_turn(&self, trial: u64, fastest: usize, usable: [bool; WAYS]) -> Option<usize> {
         let mut others = (0..WAYS).filter(|way| usable[*way] && *way != fastest);
-        let (trial, count) = (turn / TRIAL_SHARE, others.clone().count() as u64);
+        let count = others.clone().count() as u64;
         let round = trial.checked_div(count)?;
         let way = others.nth((trial % count) as usize)?;
         let far_slower = self.cost(way) / 2 > self.cost(fastest);
-        (!far_slower || round.is_multiple_of(ROUNDS_PER_SLOW_TRIAL)).then_some(way)
+        (!far_slower || round % ROUNDS_PER_SLOW_TRIAL == ROUNDS_PER_SLOW_TRIAL - 1).then_some(way)
+    }
+
+    /// Uses the next `transfers` transfers for a trial, because they are a trial themselves: another
+    /// process compares what they cost with a way of its own, and comes back rarely. Every second
+    /// time they take the fastest way.
+    pub(crate) fn make_excursion(&mut self, transfers: u64) {
+        self.excursions += 1;
+        let (usable, fastest) = ([true; WAYS], self.fastest());
+        self.excursion = if self.excursions.is_multiple_of(2) {
+            None
+        } else {
+            let trial = self.excursions / 2;
+            let untried = self.untried(trial, fastest, usable);
+            untried.or_else(|| self.other_in_turn(trial, fastest, usable))
+        };
+        self.excursion_left = transfers;
     }
 
     /// Returns the way that is predicted to cost least among those not timed. A way that is
@@ -124,10 +166,14 @@ impl<const WAYS: usize> WayCosts<WAYS> {
     /// a disturbance far longer than the transfer, so it raises the recorded cost by a quarter at
     /// most.
     pub(crate) fn learn(&mut self, way: usize, cost: u64) {
+        let fastest = self.fastest();
         self.costs[way] = Some(match self.costs[way] {
             Some(known) if known < cost => known + (cost - known).min(known) / 4,
             _ => cost,
         });
+        if way == fastest && self.fastest() != way {
+            self.former = Some(way);
+        }
     }
 
     /// Returns the measured cost of a way.
@@ -172,7 +218,7 @@ mod tests {
         let mut costs = expecting([300, 100, 110, 500]);
         assert_eq!(run(&mut costs, 4, [300, 100, 110, 500]), [0, 4, 0, 0]);
         // The way predicted next is tried immediately, those predicted to be far slower later.
-        assert_eq!(run(&mut costs, 4 * 15, [300, 100, 110, 500]), [0, 56, 4, 0]);
+        assert_eq!(run(&mut costs, 4 * 15, [300, 100, 110, 500]), [0, 52, 8, 0]);
         assert_eq!(run(&mut costs, 4 * 32, [300, 100, 110, 500]), [4, 120, 0, 4]);
     }
 

@@ -11,7 +11,7 @@ use memory_costs::{
 
 use crate::copying::CopyStatistics;
 use crate::methods::LocalWay;
-use crate::middle::{MiddleChoice, MiddleStatistics, SenderState};
+use crate::middle::{MiddleChoice, MiddleStatistics, SenderState, row};
 
 /// The costs of a machine at one distance of its cores, in picoseconds per byte where no other unit
 /// is named.
@@ -163,7 +163,7 @@ impl Machine {
     }
 
     fn first_long(&self, bytes: usize) -> Copying {
-        CopyStatistics::new(&self.settings()).begin(1, bytes as u64, Instant::now())
+        CopyStatistics::new(&self.settings()).begin(1, bytes as u64, None, Instant::now())
     }
 }
 
@@ -291,11 +291,71 @@ fn fetch(choice: &mut CopyStatistics, machine: &Machine, bytes: usize, for_ns: f
     let (begin, mut elapsed, mut messages) = (Instant::now(), 0.0, 0.0);
     while elapsed < for_ns {
         let at = |elapsed: f64| begin + Duration::from_nanos(elapsed as u64);
-        let way = choice.begin(1, bytes as u64, at(elapsed));
+        let way = choice.begin(1, bytes as u64, None, at(elapsed));
         (elapsed, messages) = (elapsed + times[way as usize], messages + 1.0);
         choice.note_complete(at(elapsed), |_| true, |_, _| ());
     }
     elapsed / messages
+}
+
+/// Sends messages that go in cells, or are announced and copied as their receiver chooses, for so
+/// many nanoseconds of pretended time. Returns the mean time of a message.
+fn send_long(
+    (sender, receiver): &mut (MiddleStatistics, CopyStatistics),
+    machine: &Machine,
+    (bytes, state): (usize, SenderState),
+    for_ns: f64,
+) -> f64 {
+    let in_cell = machine.middle_time(MiddleWay::InCell, bytes);
+    let announced = Copying::ALL.map(|way| machine.time(LocalWay::Long(way), bytes));
+    let (mut elapsed, mut messages, mut in_cells) = (0.0, 0.0, 0);
+    let begin = Instant::now();
+    while elapsed < for_ns {
+        let at = |elapsed: f64| begin + Duration::from_nanos(elapsed as u64);
+        let way = sender.begin(bytes, state, (usable(bytes, state), false), || true).unwrap();
+        let time = if way == MiddleWay::InCell {
+            in_cell
+        } else {
+            let trial = (in_cells > row(bytes)).then(|| row(bytes));
+            let way = receiver.begin(1, bytes as u64, trial, at(elapsed));
+            announced[way as usize]
+        };
+        (elapsed, messages) = (elapsed + time, messages + 1.0);
+        receiver.note_complete(at(elapsed), |_| true, |_, _| ());
+        sender.end_after(Duration::from_nanos(time as u64));
+        in_cells = if way == MiddleWay::InCell { in_cells + 1 } else { 0 };
+    }
+    elapsed / messages
+}
+
+#[test]
+fn senders_that_use_cells_and_receivers_find_the_fastest_way_together() {
+    let both = |machine: &Machine| {
+        let choice = MiddleChoice::new(&machine.settings());
+        let sender = MiddleStatistics::new(choice, Duration::ZERO);
+        (sender, CopyStatistics::new(&machine.settings()))
+    };
+    let check = |statistics: &mut _, machine: &Machine, bytes: usize, state: SenderState| {
+        send_long(statistics, machine, (bytes, state), 100.0 * MS);
+        let mean = send_long(statistics, machine, (bytes, state), 300.0 * MS);
+        let best = fastest(machine, (bytes, state));
+        assert!(mean < 1.1 * best, "{bytes} {state:?}: {mean} and {best}");
+    };
+    for bytes in [128 << 10, 512 << 10] {
+        for state in [SenderState::Waits, SenderState::Exchanges] {
+            for (expected, real) in
+                MACHINES.iter().flat_map(|one| MACHINES.map(|other| (one, other)))
+            {
+                check(&mut both(expected), &real, bytes, state);
+            }
+            for (one, other) in [(AMD_NEAR, AMD_FAR), (INTEL, INTEL_NEAR), (INTEL_NEAR, AMD_FAR)] {
+                let mut statistics = both(&one);
+                for machine in [one, other, one, other, one] {
+                    check(&mut statistics, &machine, bytes, state);
+                }
+            }
+        }
+    }
 }
 
 fn fastest_long(machine: &Machine, bytes: usize) -> f64 {

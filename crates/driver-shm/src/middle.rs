@@ -126,7 +126,7 @@ pub(crate) fn now_ns() -> u64 {
 
 /// How many messages in a row use one way while all are tried: fewer of long ones, so that a change
 /// of their costs is found as soon as one of short ones.
-fn row(length: usize) -> u64 {
+pub(crate) fn row(length: usize) -> u64 {
     (ROW_BYTES / length.max(1) as u64).clamp(8, 16)
 }
 

@@ -12,6 +12,7 @@ use memory::Buffer;
 
 use super::Shm;
 use crate::incoming::{AssistedCopy, OfferedPlace};
+use crate::middle::row;
 use crate::protocol::{AHEAD_BYTES_MAX, OfferedReceive};
 use crate::segment::offer_place;
 
@@ -113,7 +114,8 @@ impl Rendezvous for Shm {
         let copying = if jointly {
             Copying::Jointly
         } else {
-            self.choice.begin(fetch.token, fetch.length as u64, Instant::now())
+            let trial = self.tried_by_sender(&fetch);
+            self.choice.begin(fetch.token, fetch.length as u64, trial, Instant::now())
         };
         sink.copying_chosen(fetch.gate, fetch.token, fetch.length, copying);
         if copying == Copying::Packets {
@@ -200,6 +202,14 @@ impl Shm {
             peer.middle.note_sent(token);
         }
         active
+    }
+
+    /// Returns for how many messages a sender tries announcements, if it usually sends in cells: it
+    /// tries these in as short a row.
+    fn tried_by_sender(&mut self, fetch: &Fetch) -> Option<u64> {
+        let peer = self.peers.get_mut(fetch.gate.0)?.as_mut()?;
+        let row = row(fetch.length);
+        (peer.end_of_cells(fetch.length) > row).then_some(row)
     }
 
     /// Like [`Rendezvous::fetch`], in the given way.

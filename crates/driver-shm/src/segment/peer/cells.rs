@@ -12,6 +12,7 @@
 //! Why: docs/internals/decisions/0097-a-cell-goes-back-with-the-answer.md
 
 use std::hint;
+use std::mem;
 use std::sync::atomic::Ordering;
 
 use driver::DriverError;
@@ -116,6 +117,9 @@ pub(super) struct Cells {
     /// The bytes in the cell of the last message received, and how many messages of this process
     /// may still answer it.
     unanswered: Option<(usize, u8)>,
+    /// The bytes in the cell of the last message received, and how many such messages of about that
+    /// length came without another one that was announced between them.
+    received: (usize, u64),
 }
 
 /// So many messages of a process that exchanges messages with its peer answer one in a cell: the
@@ -143,7 +147,7 @@ impl Cells {
         if sender == SenderState::Exchanges && left > 1 {
             self.unanswered = Some((received, left - 1));
         }
-        !self.leads && received / 2 < length && length < 2 * received
+        !self.leads && is_about(received, length)
     }
 
     /// Whether this process holds a cell.
@@ -277,6 +281,13 @@ impl PeerSegment {
 
 /// Receiving.
 impl PeerSegment {
+    /// The peer has announced a message of `length` bytes. Returns how many of its last messages
+    /// were about as long and came in cells.
+    pub(crate) fn end_of_cells(&mut self, length: usize) -> u64 {
+        let (received, messages) = mem::take(&mut self.cells.received);
+        if is_about(received, length) { messages } else { 0 }
+    }
+
     /// Begins to take a message that the peer writes into a cell, as a reference in its lane with
     /// this number describes.
     ///
@@ -331,6 +342,9 @@ impl PeerSegment {
         if is_over {
             cells.held.push(message.place);
             cells.unanswered = Some((transfer.offset, ANSWERS));
+            let (received, messages) = cells.received;
+            let before = if is_about(received, transfer.offset) { messages } else { 0 };
+            cells.received = (transfer.offset, before + 1);
             if message.is_reported {
                 let report = &words.reports[reports_of_receiver(message.place)];
                 report.begun.store(transfer.begun, Ordering::Relaxed);
@@ -339,6 +353,11 @@ impl PeerSegment {
         }
         Ok(is_over)
     }
+}
+
+/// Whether a message of `length` bytes is about as long as one of `other` bytes.
+fn is_about(other: usize, length: usize) -> bool {
+    other / 2 < length && length < 2 * other
 }
 
 /// Whether the next packet of a message has been written. Its sender copies it at this moment, so
