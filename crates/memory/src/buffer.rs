@@ -346,16 +346,24 @@ impl Buffer {
     }
 
     /// Copies the packed bytes `offset .. offset + out.len()` to shared memory.
-    #[inline]
+    #[inline(always)]
     pub fn read_shared(&self, offset: usize, out: SharedBytesMut<'_>) {
         match self.rare.as_deref() {
-            Some(Rare { distant: Some(distant), .. }) => {
+            None => self.memory.read(offset as isize, out),
+            Some(rare) => self.read_rare(rare, offset, out),
+        }
+    }
+
+    #[inline(never)]
+    fn read_rare(&self, rare: &Rare, offset: usize, out: SharedBytesMut<'_>) {
+        match rare {
+            Rare { distant: Some(distant), .. } => {
                 distant.read(&self.blocks(offset, out.len()), out);
             }
-            Some(Rare { shape: Some(shape), .. }) => {
+            Rare { shape: Some(shape), .. } => {
                 shape.layout.pack(&self.memory, shape.count, offset, out);
             }
-            _ => self.memory.read(offset as isize, out),
+            Rare { .. } => self.memory.read(offset as isize, out),
         }
     }
 
@@ -389,16 +397,24 @@ impl Buffer {
 
     /// Copies `data`, which other processes have written, to the packed bytes `offset .. offset +
     /// data.len()`.
-    #[inline]
+    #[inline(always)]
     pub fn write_shared(&self, offset: usize, data: SharedBytes<'_>) {
         match self.rare.as_deref() {
-            Some(Rare { distant: Some(distant), .. }) => {
+            None => self.memory.write(offset as isize, data),
+            Some(rare) => self.write_rare(rare, offset, data),
+        }
+    }
+
+    #[inline(never)]
+    fn write_rare(&self, rare: &Rare, offset: usize, data: SharedBytes<'_>) {
+        match rare {
+            Rare { distant: Some(distant), .. } => {
                 distant.write(&self.blocks(offset, data.len()), data);
             }
-            Some(Rare { shape: Some(shape), .. }) => {
+            Rare { shape: Some(shape), .. } => {
                 shape.layout.unpack(&self.memory, shape.count, offset, data);
             }
-            _ => self.memory.write(offset as isize, data),
+            Rare { .. } => self.memory.write(offset as isize, data),
         }
     }
 

@@ -139,15 +139,12 @@ unsafe fn enter_with<const N: usize>(
     // calls that the body leads to.
     let scope = unsafe { LendingScope::of(&visit) };
     let call = VisitingCall::new(Call::new(entry, library), scope);
-    let mut outcome = body(&call);
-    if !admission.is_nothing() {
-        outcome = outcome.and_then(|()| check_devices());
-    }
-    let code = match outcome {
+    let mut code = match body(&call) {
         Ok(()) => MPI_SUCCESS,
         Err(failure) => fail(&call, failure),
     };
     if !admission.is_nothing() {
+        code = code_with_devices(fail, &call, code);
         admission.end(library, code);
     }
     drop(visit);
@@ -371,11 +368,13 @@ impl Admission {
     }
 }
 
-/// Fails if copies of device memory have failed since the last call.
+/// Returns the code of a call that has returned `code`: that of an error if copies of device memory
+/// have failed since the last call.
 #[cold]
-fn check_devices() -> CallOutcome<()> {
-    let failure = devices::take_failure();
-    failure.map_or(Ok(()), |detail| Err(Failure::new(ErrorClass::Other, detail)))
+#[inline(never)]
+fn code_with_devices(fail: fn(&Call, Failure) -> c_int, call: &Call, code: c_int) -> c_int {
+    let failure = (code == MPI_SUCCESS).then(devices::take_failure).flatten();
+    failure.map_or(code, |detail| fail(call, Failure::new(ErrorClass::Other, detail)))
 }
 
 /// Takes the lock if necessary, or returns the error code if the call is not allowed.

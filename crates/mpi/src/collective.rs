@@ -77,12 +77,14 @@ pub type Finally = Box<dyn FnOnce(&Process) -> Result<()>>;
 
 impl Collective {
     #[inline(always)]
-    fn new(invocation: &Invocation<'_>, mut task: Task) -> Self {
-        if memory::may_be_distant() {
-            task.stage(&invocation.cache);
-        }
+    fn new(invocation: &Invocation<'_>, task: Task) -> Self {
         let team = Rc::clone(invocation.team());
-        Self { team, form: invocation.form(), task, finally: None }
+        let mut collective = Self { team, form: invocation.form(), task, finally: None };
+        // Afterwards, so that the task is moved once.
+        if memory::may_be_distant() {
+            collective.task.stage(&invocation.cache);
+        }
+        collective
     }
 
     /// Adds a last step.

@@ -28,6 +28,8 @@ const _: () = assert!(HEADER_BYTES + REFERENCE_BYTES <= LINE_BYTES);
 pub struct LaneProducer {
     place: Place,
     sender: u32,
+    /// The longest packet, in bytes.
+    packet_bytes_max: usize,
     /// Lines published since the beginning.
     tail: u64,
     known_head: u64,
@@ -48,7 +50,8 @@ impl LaneProducer {
         assert!(sender < REFERENCE, "sender {sender} does not fit the header");
         // SAFETY: passed on to the caller.
         let place = unsafe { Place::new(memory, lines) };
-        Self { place, sender, tail: 0, known_head: 0, burst: 0 }
+        let packet_bytes_max = packet_bytes_max(lines);
+        Self { place, sender, packet_bytes_max, tail: 0, known_head: 0, burst: 0 }
     }
 
     /// Pushes a packet as [`crate::ring::RingProducer::push`] does. In addition it hands over the
@@ -105,7 +108,7 @@ impl LaneProducer {
         fill: impl FnOnce(SharedBytesMut<'_>),
     ) -> bool {
         let capacity = self.place.lines();
-        assert!(length <= packet_bytes_max(capacity as usize), "{length} is too long");
+        assert!(length <= self.packet_bytes_max, "{length} is too long");
         let wanted = lines_for(length);
         let filler = filler_before(self.tail, wanted, capacity);
         if self.tail + filler + wanted - self.known_head > capacity

@@ -119,12 +119,6 @@ impl Place {
         self.control().head.load(Ordering::Acquire)
     }
 
-    /// A number that changes from lap to lap and is never zero.
-    #[inline]
-    pub(crate) fn lap(&self, number: u64) -> u64 {
-        (number >> self.lines().trailing_zeros()) & 0x7f | 0x80
-    }
-
     /// The header of the packet or filler that begins with a line, if it is published.
     #[inline]
     fn published(&self, number: u64) -> Option<Header> {

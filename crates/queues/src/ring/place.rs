@@ -14,6 +14,8 @@ pub(crate) struct Place {
     control: NonNull<Control>,
     first_line: NonNull<u8>,
     mask: u64,
+    /// The binary logarithm of the number of lines.
+    lap_shift: u32,
 }
 
 impl Place {
@@ -26,7 +28,7 @@ impl Place {
         // SAFETY: the caller vouches for `memory_bytes(lines)` bytes, of which control is the
         // first part.
         let first_line = unsafe { control.add(1).cast::<u8>() };
-        Self { control, first_line, mask: lines as u64 - 1 }
+        Self { control, first_line, mask: lines as u64 - 1, lap_shift: lines.trailing_zeros() }
     }
 
     #[inline]
@@ -40,6 +42,12 @@ impl Place {
     #[inline]
     pub(crate) fn lines(&self) -> u64 {
         self.mask + 1
+    }
+
+    /// A number that changes from lap to lap and is never zero.
+    #[inline]
+    pub(crate) fn lap(&self, number: u64) -> u64 {
+        (number >> self.lap_shift) & 0x7f | 0x80
     }
 
     #[inline]
