@@ -31,6 +31,10 @@ const ROUNDS_PER_SLOW_TRIAL: u64 = 4;
 /// fastest.
 const TURNS_BEFORE_SLOW: u64 = 16;
 
+/// So many rows lie between the first trials of two such ways. With more, all of them take longer
+/// than 100 ms to be tried with messages of 8 MiB.
+const TURNS_BETWEEN_SLOW: u64 = 8;
+
 impl<const WAYS: usize> Default for WayCosts<WAYS> {
     fn default() -> Self {
         Self {
@@ -90,16 +94,20 @@ impl<const WAYS: usize> WayCosts<WAYS> {
         if self.expected.is_none() && turn < WAYS as u64 {
             return Some(turn as usize);
         }
-        if turn.is_power_of_two() {
-            let (untried, trial) = (self.untried(turn, fastest, usable), u64::from(turn.ilog2()));
-            let is_early = trial > 0 && trial.is_multiple_of(2);
-            let other = || is_early.then(|| self.other_in_turn(trial / 2, fastest, usable));
-            untried.or_else(|| other().flatten())
-        } else if turn > 0 && turn.is_multiple_of(TRIAL_SHARE) {
-            self.other_in_turn(turn / TRIAL_SHARE, fastest, usable)
-        } else {
-            None
+        let is_slow_turn = turn >= TURNS_BEFORE_SLOW && turn.is_multiple_of(TURNS_BETWEEN_SLOW);
+        if (turn.is_power_of_two() || is_slow_turn)
+            && let Some(untried) = self.untried(turn, fastest, usable)
+        {
+            return Some(untried);
         }
+        let trial = match turn.checked_ilog2() {
+            None | Some(0) => return None,
+            // 4, 16, 64 and so on.
+            Some(log2) if turn.is_power_of_two() && log2.is_multiple_of(2) => u64::from(log2 / 2),
+            _ if turn.is_multiple_of(TRIAL_SHARE) => turn / TRIAL_SHARE,
+            _ => return None,
+        };
+        self.other_in_turn(trial, fastest, usable)
     }
 
     /// Returns the way of a trial among those that are not the fastest, which take turns. A way
