@@ -3,6 +3,7 @@
 use base::GateId;
 
 use crate::Engine;
+use crate::batches::Batches;
 use crate::gate::Chunk;
 
 /// The numbers of records in a packet, by kind.
@@ -19,8 +20,12 @@ pub struct PacketRecords {
 }
 
 impl PacketRecords {
-    fn add(&mut self, chunk: &Chunk) {
+    fn add(&mut self, chunk: &Chunk, batches: &Batches) {
         let count = match chunk {
+            Chunk::Batch(index) => {
+                self.messages += batches.get(*index).messages;
+                return;
+            }
             Chunk::Eager(_) => &mut self.messages,
             Chunk::Announce(_) => &mut self.announcements,
             Chunk::Push(_) | Chunk::Stream(..) => &mut self.pieces,
@@ -34,7 +39,8 @@ impl Engine {
     /// Returns the records of the oldest chunk that waits for a gate.
     pub fn oldest_records(&self, gate: GateId) -> PacketRecords {
         let mut records = PacketRecords::default();
-        self.gates[gate].outbox.front().into_iter().for_each(|one| records.add(&one.chunk));
+        let oldest = self.gates[gate].outbox.front();
+        oldest.into_iter().for_each(|one| records.add(&one.chunk, &self.batches));
         records
     }
 
@@ -43,7 +49,8 @@ impl Engine {
     pub fn planned_records(&self, gate: GateId) -> Option<PacketRecords> {
         let outbox = &self.gates[gate].outbox;
         let mut records = PacketRecords::default();
-        self.plan.entries.iter().for_each(|entry| records.add(&outbox[entry.index].chunk));
+        let chunks = self.plan.entries.iter().map(|entry| &outbox[entry.index].chunk);
+        chunks.for_each(|chunk| records.add(chunk, &self.batches));
         (!self.posts_again).then_some(records)
     }
 }

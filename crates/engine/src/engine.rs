@@ -11,6 +11,7 @@ use memory::{Buffer, HeldBytes};
 use wire::Records;
 
 use crate::arrivals::GrantedMessages;
+use crate::batches::Batches;
 use crate::counters::{Counters, MatchObserver, Observer};
 use crate::failure::FailedGates;
 use crate::flow::{ContextSlot, InFlow, OBSERVED, OutFlow, PeerNames};
@@ -85,6 +86,7 @@ pub struct Engine {
     pub(crate) contexts_by_id: HashMap<ContextId, ContextSlot>,
     pub(crate) requests: Requests,
     pub(crate) unexpected: UnexpectedMessages,
+    pub(crate) batches: Batches,
     pub(crate) in_flows: Slab<InFlow>,
     /// Records that arrived for contexts that are not open in this process yet.
     pub(crate) orphans: HashMap<ContextId, Vec<Orphan>>,
@@ -165,6 +167,7 @@ impl Engine {
             contexts_by_id: HashMap::new(),
             requests: Requests::new(),
             unexpected: Slab::new(),
+            batches: Batches::new(),
             in_flows: Slab::new(),
             orphans: HashMap::new(),
             arrivals: GrantedMessages::default(),

@@ -13,6 +13,7 @@ use base::GateId;
 
 use crate::engine::Engine;
 use crate::flow::ContextSlot;
+use crate::gate::Chunk;
 use crate::matching::Selector;
 use crate::members::Members;
 use crate::request::{ANY_SOURCE, Outcome, Request, RequestId};
@@ -105,8 +106,12 @@ impl Engine {
     #[cold]
     pub fn end_failed(&mut self, gate: GateId) -> bool {
         let Some(place) = self.failed.place(gate) else { return false };
-        self.counters.outbox.fall(self.gates[gate].outbox.len() as u64);
-        self.gates[gate].outbox.clear();
+        while let Some(waiting) = self.gates[gate].outbox.pop_front() {
+            self.counters.outbox.fall(1);
+            if let Chunk::Batch(index) = waiting.chunk {
+                self.end_batch(gate, index);
+            }
+        }
         let mut any = self.end_where(|request| request.gate == gate && request.needs_peer());
         let contexts = self.contexts.iter().map(|(slot, _)| ContextSlot(slot));
         let members: Vec<(ContextSlot, FailedMember)> = contexts

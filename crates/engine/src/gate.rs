@@ -22,6 +22,8 @@ pub(crate) struct Gate {
     pub closing: Closing,
     /// The chunks that wait to be sent, oldest first.
     pub outbox: VecDeque<WaitingChunk>,
+    /// The number of messages in batches of the outbox, without the first of each batch.
+    pub batched: u32,
     /// Whether the engine's list of gates with work holds this gate, and its neighbours in that
     /// list.
     pub is_listed: bool,
@@ -87,6 +89,8 @@ impl WaitingChunk {
 pub(crate) enum Chunk {
     /// A whole message; the request's place.
     Eager(u32),
+    /// Short messages of one flow, already written; the batch's place.
+    Batch(u32),
     /// A whole message that is pushed; the request's place.
     Push(u32),
     /// The announcement of a message; the request's place.
@@ -104,6 +108,7 @@ impl Gate {
             has_failed: false,
             closing: Closing::default(),
             outbox: VecDeque::new(),
+            batched: 0,
             is_listed: false,
             work_links: Links::NONE,
             credit_max: limits::EAGER_CREDIT_BYTES,

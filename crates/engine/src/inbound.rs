@@ -32,6 +32,15 @@ struct Arrival<'a> {
     body: ArrivalBody<'a>,
 }
 
+/// What became of a short message that was next in its flow.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum NextMessage {
+    /// It is in the buffer of its receive.
+    Received,
+    /// Its receive is not posted yet.
+    Unexpected,
+}
+
 enum ArrivalBody<'a> {
     Eager { data: SharedBytes<'a>, synchronous: Option<u64> },
     Announced { request: u64, length: u64, region: Option<RegionToken> },
@@ -58,15 +67,27 @@ impl Engine {
     #[inline(always)]
     fn handle_lone(&mut self, gate: GateId, packet: SharedBytes<'_>) -> bool {
         let Some(message) = LoneMessage::parse(packet) else { return false };
+        match self.take_next(gate, message) {
+            Some(NextMessage::Received) => self.counters.lone_received.add(1),
+            Some(NextMessage::Unexpected) => self.counters.packets_parsed.add(1),
+            None => return false,
+        }
+        true
+    }
+
+    /// Delivers a short message if it is next in its flow. Returns what became of it, or `None`
+    /// without effect.
+    #[inline(always)]
+    fn take_next(&mut self, gate: GateId, message: LoneMessage<'_>) -> Option<NextMessage> {
         let LoneMessage { flow, tag, sequence, payload } = message;
         let (place, generation) = (flow & FLOW_INDEX_MASK, flow >> FLOW_INDEX_BITS);
-        let Some((current, state)) = self.in_flows.peek_mut(place) else { return false };
+        let (current, state) = self.in_flows.peek_mut(place)?;
         let is_next = current & FLOW_GENERATION_MASK == generation
             && state.lone_gate == gate
             && state.sequence == sequence
             && state.early.is_empty();
         if !is_next {
-            return false;
+            return None;
         }
         let source = state.source;
         let context = &mut self.contexts[state.context.0];
@@ -74,10 +95,9 @@ impl Engine {
         state.sequence = sequence.wrapping_add(1);
         let Some(index) = posted else {
             let context = state.context;
-            self.counters.packets_parsed.add(1);
             let body = ArrivalBody::Eager { data: payload, synchronous: None };
             self.keep_unexpected(Arrival { gate, context, source, tag, body });
-            return true;
+            return Some(NextMessage::Unexpected);
         };
         let receive = &mut self.requests[index];
         receive.take_whole(gate, source, tag, payload);
@@ -86,16 +106,24 @@ impl Engine {
         } else {
             context.active -= 1;
         }
-        self.counters.lone_received.add(1);
         self.owe_credit(gate, payload.len());
-        true
+        Some(NextMessage::Received)
     }
 
     #[inline(never)]
     fn handle_records(&mut self, gate: GateId, packet: SharedBytes<'_>) -> Result<(), Malformed> {
         self.counters.packets_parsed.add(1);
         let mut number = None;
-        for record in Records::new(packet) {
+        let mut records = Records::new(packet);
+        loop {
+            if let Some((message, length)) = records.peek_message()
+                && let Some(next) = self.take_next(gate, message)
+            {
+                records.pass_over(length);
+                self.counters.eager_received.add(u64::from(next == NextMessage::Received));
+                continue;
+            }
+            let Some(record) = records.next() else { break };
             match record? {
                 Record::Number { number: own, received } => {
                     self.note_received(gate, received)?;

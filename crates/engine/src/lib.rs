@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod arrivals;
+mod batches;
 mod closing;
 mod contents;
 mod counters;

@@ -40,12 +40,12 @@ pub trait ShortPacket {
 
 /// The packet for a gate with a single rail, with a header of `HEADER_BYTES` bytes before the data.
 #[derive(Clone, Copy, Debug)]
-struct LonePacket<'a, const HEADER_BYTES: usize> {
-    flow: u32,
-    sequence: u32,
-    tag: i32,
-    length: usize,
-    buffer: &'a Buffer,
+pub(crate) struct LonePacket<'a, const HEADER_BYTES: usize> {
+    pub flow: u32,
+    pub sequence: u32,
+    pub tag: i32,
+    pub length: usize,
+    pub buffer: &'a Buffer,
 }
 
 impl<const HEADER_BYTES: usize> ShortPacket for LonePacket<'_, HEADER_BYTES> {
@@ -64,7 +64,7 @@ impl<const HEADER_BYTES: usize> ShortPacket for LonePacket<'_, HEADER_BYTES> {
     }
 }
 
-type PlainPacket<'a> = LonePacket<'a, { wire::MESSAGE_HEADER_BYTES }>;
+pub(crate) type PlainPacket<'a> = LonePacket<'a, { wire::MESSAGE_HEADER_BYTES }>;
 type AlignedPacket<'a> = LonePacket<'a, { wire::ALIGNED_HEADER_BYTES }>;
 
 /// The packet of a synchronous send, which carries the request that waits for the match.
@@ -301,8 +301,9 @@ impl Engine {
         if let Chunk::Control(record) = state.outbox[0].chunk {
             return Some(LoneChunk { packet_len: record.buffer_len(), payload: 0 });
         }
-        let (requests, contexts) = (&self.requests, &self.contexts);
-        let offer = Outbox { gate: state, requests, contexts, fastest: None }.offer(0);
+        let (requests, contexts, batches) = (&self.requests, &self.contexts, &self.batches);
+        let outbox = Outbox { gate: state, requests, contexts, batches, fastest: None };
+        let offer = outbox.offer(0);
         let packet_len = offer.bytes();
         let fits = !offer.divisible && packet_len <= state.packet_bytes_max;
         fits.then_some(LoneChunk { packet_len, payload: offer.payload })
@@ -330,9 +331,10 @@ impl Engine {
         !state.outbox.is_empty() || state.numbered.as_ref().is_some_and(|one| one.has_again())
     }
 
-    /// Returns how many chunks wait for a gate.
+    /// Returns how many messages and other chunks wait for a gate.
     pub fn waiting(&self, gate: GateId) -> usize {
-        self.gates[gate].outbox.len()
+        let state = &self.gates[gate];
+        state.outbox.len() + state.batched as usize
     }
 
     /// Returns the next gate with waiting work; the gates take turns.
@@ -395,8 +397,8 @@ impl Engine {
         let views = &views[..state.rails.len().min(RAILS_MAX)];
         let fastest = views.iter().max_by_key(|view| view.model.bytes_per_us());
         let fastest = fastest.filter(|_| self.preferring > 0).map(|view| view.id);
-        let (requests, contexts) = (&self.requests, &self.contexts);
-        let outbox = Outbox { gate: state, requests, contexts, fastest };
+        let (requests, contexts, batches) = (&self.requests, &self.contexts, &self.batches);
+        let outbox = Outbox { gate: state, requests, contexts, batches, fastest };
         let (strategy, plan) = (&*self.strategy, &mut self.plan);
         match fastest {
             None => strategy.plan(&outbox, views, place, plan),
@@ -465,6 +467,7 @@ impl Engine {
                 Chunk::Eager(index) | Chunk::Announce(index) | Chunk::Stream(index, _) => {
                     Some(self.requests[index].context)
                 }
+                Chunk::Batch(index) => Some(self.batches.get(index).context),
                 Chunk::Control(_) | Chunk::Push(_) => None,
             });
         let first = contexts.next();
@@ -594,6 +597,11 @@ impl Engine {
                 };
                 write_with_payload(&record, &request.buffer, 0, payload, out)
             }
+            Chunk::Batch(index) => {
+                let records = &self.batches.get(index).records;
+                out.part(0, records.len()).copy_from(records);
+                records.len()
+            }
             Chunk::Push(_) => unreachable!("what is pushed goes as a part"),
             Chunk::Announce(index) => {
                 let request = &self.requests[index];
@@ -622,6 +630,7 @@ impl Engine {
     fn after_write(&mut self, gate: GateId, chunk: Chunk, payload: usize) {
         match chunk {
             Chunk::Control(_) | Chunk::Push(_) => {}
+            Chunk::Batch(index) => self.end_batch(gate, index),
             Chunk::Eager(index) => {
                 let step = self.requests[index].sent();
                 self.follow(index, step);

@@ -4,7 +4,9 @@ use base::RailId;
 use memory::SharedBytes;
 use wire::{Envelope, FlowLabel, Record};
 
+use crate::batches::Batches;
 use crate::engine::Context;
+use crate::flow::ContextSlot;
 use crate::gate::{Chunk, Gate};
 use crate::preferences::chosen_rails;
 use crate::request::{Request, SendCompletion};
@@ -17,6 +19,7 @@ pub(crate) struct Outbox<'a> {
     pub gate: &'a Gate,
     pub requests: &'a Requests,
     pub contexts: &'a Slab<Context>,
+    pub batches: &'a Batches,
     /// The fastest rail that leads to the gate, if a context has preferences.
     pub fastest: Option<RailId>,
 }
@@ -51,6 +54,11 @@ impl ChunkWindow for Outbox<'_> {
                 };
                 self.message(request, ChunkView::new(record.header_len(), request.buffer.len()))
             }
+            Chunk::Batch(index) => {
+                let batch = self.batches.get(index);
+                let flow = Some(flow_of(batch.context, batch.peer));
+                ChunkView { flow, ..ChunkView::new(batch.records.len(), 0) }
+            }
             Chunk::Push(index) => {
                 let request = &self.requests[index];
                 let offer = self.message(request, ChunkView::new(0, request.buffer.len()));
@@ -81,9 +89,8 @@ impl ChunkWindow for Outbox<'_> {
 impl Outbox<'_> {
     /// Adds to `offer` the properties that follow from the message's context and receiver.
     fn message(&self, request: &Request, offer: ChunkView) -> ChunkView {
-        let flow = |peer: u32| u64::from(request.context.0) << 32 | u64::from(peer);
         // A granted or completed message keeps no order with other messages.
-        let flow = request.outgoing().map(|outgoing| flow(outgoing.peer));
+        let flow = request.outgoing().map(|outgoing| flow_of(request.context, outgoing.peer));
         let offer = ChunkView { flow, ..offer };
         let Some(fastest) = self.fastest else { return offer };
         let preferences = &self.contexts[request.context.0].preferences;
@@ -96,7 +103,8 @@ impl Outbox<'_> {
         let request = match self.gate.outbox[index].chunk {
             // The strategy of the message that it cancels.
             Chunk::Control(Record::Cancel { request }) => self.requests.by_word(request)?,
-            Chunk::Control(_) => return None,
+            // Messages with preferences do not join batches.
+            Chunk::Control(_) | Chunk::Batch(_) => return None,
             Chunk::Eager(request)
             | Chunk::Push(request)
             | Chunk::Announce(request)
@@ -104,6 +112,11 @@ impl Outbox<'_> {
         };
         self.contexts[request.context.0].preferences.strategy
     }
+}
+
+/// Returns the number by which strategies compare the flows of an outbox.
+fn flow_of(context: ContextSlot, peer: u32) -> u64 {
+    u64::from(context.0) << 32 | u64::from(peer)
 }
 
 /// Returns the envelope of a message: its flow, or the identity of a new flow, and its number in

@@ -57,6 +57,12 @@ pub trait Strategy: fmt::Debug + std::marker::Send + Sync {
     /// The name by which users choose it.
     fn name(&self) -> &'static str;
 
+    /// Whether short messages of a flow that wait are to share a packet. If not, each one is planned
+    /// singly.
+    fn gathers(&self) -> bool {
+        true
+    }
+
     /// Fills `plan`, which is empty, with what the rail `rails[rail]`, which has room, sends next.
     /// An empty plan sends nothing there now.
     fn plan(
@@ -71,6 +77,10 @@ pub trait Strategy: fmt::Debug + std::marker::Send + Sync {
 impl Strategy for &'static dyn Strategy {
     fn name(&self) -> &'static str {
         (**self).name()
+    }
+
+    fn gathers(&self) -> bool {
+        (**self).gathers()
     }
 
     fn plan(

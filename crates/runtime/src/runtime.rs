@@ -156,13 +156,36 @@ impl Runtime {
     #[inline(always)]
     fn send_when(&mut self, send: SendCommand, when: When) -> Option<RequestId> {
         if self.watches && self.takes_the_long_way(&send) {
-            return Some(self.submit(send, when));
+            return self.queue(send, when);
         }
         let push = ShortPush { rails: &mut self.rails, gate: send.gate };
         if self.engine.send_short(&send, push) || self.send_in_fragments(&send, when) {
             return None;
         }
-        Some(self.submit(send, when))
+        self.queue(send, when)
+    }
+
+    /// Adds a message to the outbox. Returns `None` if it joined a batch, so that its buffer may be
+    /// reused. A batch saves packets between machines only.
+    #[inline(always)]
+    fn queue(&mut self, send: SendCommand, when: When) -> Option<RequestId> {
+        let joins = self.watches && when == When::Later && self.join_batch(&send);
+        (!joins).then(|| self.submit(send, when))
+    }
+
+    #[inline(never)]
+    fn join_batch(&mut self, send: &SendCommand) -> bool {
+        let gate = send.gate;
+        let joins = self.leads_to_network(gate) && self.engine.join_batch(send);
+        if joins && self.engine.waiting(gate) >= GATHERED_MAX {
+            // Enough has gathered: the rail must check again whether it has room.
+            self.progress();
+        }
+        joins
+    }
+
+    fn leads_to_network(&self, gate: GateId) -> bool {
+        self.engine.is_connected(gate) && self.rails.is_network(self.engine.rails_of(gate)[0])
     }
 
     /// Sends a message of middle length in fragments, if that is possible at once.
@@ -224,8 +247,7 @@ impl Runtime {
     /// Whether a message to a peer on another machine must wait, as more messages are likely to
     /// follow.
     fn waits_for_more(&mut self, gate: GateId, context: ContextSlot) -> bool {
-        if !self.engine.is_connected(gate) || !self.rails.is_network(self.engine.rails_of(gate)[0])
-        {
+        if !self.leads_to_network(gate) {
             return false;
         }
         let traffic_class = self.traffic_classes.get(context.index()).copied().unwrap_or_default();

@@ -69,9 +69,15 @@ impl World {
             && !short
             && self.rng.bool()
             && self.send_in_fragments(from, &send);
+        let batched = matched_later.is_none()
+            && !short
+            && !fragmented
+            && self.rng.bool()
+            && self.engine(from).join_batch(&send);
         self.report.short_cuts += u64::from(short);
+        self.report.batched += u64::from(batched);
         self.report.fragmented += u64::from(fragmented);
-        let short = short || fragmented;
+        let short = short || fragmented || batched;
         assert!(!short || !synchronous, "a synchronous message took the short cut");
         let submit = || (!short).then(|| self.engine(from).send(send));
         let request = matched_later.or_else(submit);

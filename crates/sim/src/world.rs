@@ -50,6 +50,8 @@ report! {
     lone_packets,
     /// Messages that took the short cut in fragments.
     fragmented,
+    /// Messages that joined a batch.
+    batched,
     /// Messages that were pushed.
     pushed,
     /// Packets of streams that took the short cut past the strategy.

@@ -155,7 +155,7 @@ pub fn message_header(out: SharedBytesMut<'_>, flow: u32, tag: i32, sequence: u3
     put_header(out, KIND_MESSAGE, flags, payload, [flow, tag as u32, sequence]);
 }
 
-/// A message with an agreed flow that is alone in its packet: the most frequent packet.
+/// A message with an agreed flow whose send is complete: the most frequent record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoneMessage<'a> {
     /// The number of the flow.
@@ -398,6 +398,27 @@ impl<'a> Records<'a> {
     #[inline]
     pub fn new(packet: impl Into<SharedBytes<'a>>) -> Self {
         Self { packet: packet.into(), at: 0 }
+    }
+
+    /// Returns the next record and its length in bytes, if it is a message whose data directly
+    /// follows a [`message_header`].
+    #[inline]
+    pub fn peek_message(&self) -> Option<(LoneMessage<'a>, usize)> {
+        let rest = self.packet.rest(self.at);
+        let header = RecordHeader::read(rest)?;
+        let length = padded(MESSAGE_HEADER_BYTES, header.payload_len());
+        if header.kind_and_flags() != (KIND_MESSAGE, 0) || length > rest.len() {
+            return None;
+        }
+        let [flow, tag, sequence] = header.words();
+        let payload = rest.part(MESSAGE_HEADER_BYTES, header.payload_len());
+        Some((LoneMessage { flow, tag: tag as i32, sequence, payload }, length))
+    }
+
+    /// Skips the record that [`peek_message`](Self::peek_message) returned with this length.
+    #[inline]
+    pub fn pass_over(&mut self, length: usize) {
+        self.at += length;
     }
 
     #[inline]

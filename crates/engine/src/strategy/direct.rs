@@ -14,6 +14,10 @@ impl Strategy for Direct {
         "direct"
     }
 
+    fn gathers(&self) -> bool {
+        false
+    }
+
     fn plan(
         &self,
         window: &dyn ChunkWindow,
