@@ -1,13 +1,12 @@
 //! What endpoints do in each round of progress.
 
 use std::collections::HashSet;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use base::{Error, ErrorClass, GateId};
-use dynamic::{PairMeeting, PortSide, PortTarget, RootLink};
+use dynamic::PortSide;
 use engine::{IncomingMessage, MessageId};
 use memory::{Buffer, HeldBytes, SharedBytes};
-use mpi::{ActiveOperation, Process, Step};
 use wire::Codec;
 
 use crate::batches::{BATCH_BYTES_MAX, messages_of};
@@ -15,6 +14,7 @@ use crate::connection::{Arrival, ConnectionPeer, Credit, Stage, cost};
 use crate::endpoint::{CONNECTION_WINDOW_MAX, LentContent};
 use crate::ends::peer_failed;
 use crate::event::{EndpointEvent, EndpointEventKind, EventBody};
+use crate::host::{EndpointHost, EndpointPort, EndpointWatcher};
 use crate::message::{
     BATCH, CONTROL, CONTROL_BYTES_MAX, Control, Introduction, MemoryAccess, UNORDERED, Word,
 };
@@ -61,12 +61,9 @@ struct Admission {
 /// The connection to which a peer has sent a message that it may not send, and why not.
 type RefusedMessage = (u32, &'static str);
 
-impl ActiveOperation for Endpoints {
-    fn noun(&self) -> &'static str {
-        "the endpoints of the program"
-    }
-
-    fn advance(&self, process: &Process) -> Step {
+impl<Process: EndpointHost> Endpoints<Process> {
+    /// Does in a round of progress what there is to do. Returns whether there was anything.
+    pub fn advance_all(&self, process: &Process) -> bool {
         let mut active = false;
         let has_news = self.watcher.get().is_some_and(|watcher| watcher.take_news());
         if has_news {
@@ -81,14 +78,10 @@ impl ActiveOperation for Endpoints {
         active |= state.resume(process);
         active |= state.note_failures(process);
         // After what has arrived was taken.
-        active |= has_news && state.look_after_peers(process, Instant::now());
-        // Without endpoints, too: a send of a peer that waits for its receipt ends only when this
-        // process takes the message.
-        if active { Step::Active } else { Step::Idle }
+        active |= has_news && state.look_after_peers(process, process.now());
+        active
     }
-}
 
-impl Endpoints {
     /// Handles what sockets and time have brought. Returns whether there was anything.
     fn serve_sockets(&self, process: &Process) -> bool {
         let mut state = self.state.borrow_mut();
@@ -119,7 +112,7 @@ impl Endpoints {
     }
 }
 
-impl ServiceState {
+impl<Process: EndpointHost> ServiceState<Process> {
     /// Returns the interval of ticks in milliseconds; 0: none.
     fn tick(&self) -> u32 {
         let of_keepalive = self.keepalive_tick();
@@ -139,7 +132,7 @@ impl ServiceState {
         self.is_refused = false;
         for endpoint in self.endpoints.keys_where(|_| true) {
             while let Some(one) = self.endpoints.get(endpoint) {
-                match one.port.poll_accept(STEP_MAX) {
+                match process.poll_accept(&one.port, STEP_MAX) {
                     Ok(Some(link)) => {
                         active = true;
                         self.meet(process, endpoint, link);
@@ -158,11 +151,11 @@ impl ServiceState {
     }
 
     /// Meets a process that connects. If that is impossible, its link is closed.
-    fn meet(&mut self, process: &Process, endpoint: u32, link: RootLink) {
+    fn meet(&mut self, process: &Process, endpoint: u32, link: Process::Link) {
         // The link has a limit for each step of the meeting.
         let Ok(key) = self.add_connection(endpoint, (Stage::Meeting, 0), None) else { return };
         let own = self.introduction(key, &[]).to_bytes();
-        match PairMeeting::new(process, link, PortSide::Accepts, &own) {
+        match process.meet(link, PortSide::Accepts, &own) {
             Ok(meeting) => self.meetings.push(Underway::Meeting(key, meeting)),
             Err(_) => self.remove(process, key),
         }
@@ -173,11 +166,11 @@ impl ServiceState {
         self.begin_searches();
         for underway in std::mem::take(&mut self.meetings) {
             match underway {
-                Underway::Search(key, mut search, own) => match search.poll() {
+                Underway::Search(key, mut search, own) => match process.poll_search(&mut search) {
                     Ok(None) => self.meetings.push(Underway::Search(key, search, own)),
                     Ok(Some(link)) => {
                         active = true;
-                        match PairMeeting::new(process, link, PortSide::Connects, &own.to_bytes()) {
+                        match process.meet(link, PortSide::Connects, &own.to_bytes()) {
                             Ok(meeting) => self.meetings.push(Underway::Meeting(key, meeting)),
                             Err(error) => self.reject(process, key, EventBody::Error(error)),
                         }
@@ -187,7 +180,7 @@ impl ServiceState {
                         self.reject(process, key, EventBody::Error(error));
                     }
                 },
-                Underway::Meeting(key, mut meeting) => match meeting.poll(process) {
+                Underway::Meeting(key, mut meeting) => match process.poll_meeting(&mut meeting) {
                     Ok(None) => self.meetings.push(Underway::Meeting(key, meeting)),
                     Ok(Some(peer)) => {
                         active = true;
@@ -195,7 +188,7 @@ impl ServiceState {
                     }
                     Err(error) => {
                         active = true;
-                        meeting.abandon(process);
+                        process.abandon(meeting);
                         self.note_unmet(process, key, error);
                     }
                 },
@@ -207,7 +200,7 @@ impl ServiceState {
     /// Begins searches that were waiting. The first connection to an endpoint is made alone, so
     /// that the next ones find its gates and use them.
     fn begin_searches(&mut self) {
-        let mut alone: HashSet<PortTarget> =
+        let mut alone: HashSet<Process::Target> =
             self.meetings.iter().filter_map(|one| self.target_of(one)).collect();
         for _ in 0..self.waiting.len().min(SEARCHES_MAX) {
             if self.meetings.len() >= SEARCHES_MAX {
@@ -224,7 +217,7 @@ impl ServiceState {
         }
     }
 
-    fn target_of(&self, underway: &Underway) -> Option<PortTarget> {
+    fn target_of(&self, underway: &Underway<Process>) -> Option<Process::Target> {
         let (Underway::Search(key, ..) | Underway::Meeting(key, _)) = underway;
         self.connections.get(*key)?.target
     }
@@ -233,12 +226,12 @@ impl ServiceState {
     fn note_met(&mut self, process: &Process, key: u32, gate: GateId, words: &[u8]) {
         let theirs = Introduction::from_bytes(words);
         let Some(connection) = self.connections.get_mut(key) else {
-            return dynamic::release_peer(process, gate);
+            return process.release_peer(gate);
         };
         let Some(Introduction { key: theirs, window, data }) =
             theirs.filter(|one| one.data.len() <= REQUEST_BYTES_MAX)
         else {
-            dynamic::release_peer(process, gate);
+            process.release_peer(gate);
             return self.remove(process, key);
         };
         connection.peer = Some(ConnectionPeer { gate, key: theirs });
@@ -252,7 +245,7 @@ impl ServiceState {
             }
             None => {
                 (connection.stage, connection.request) = (Stage::Introduced, data);
-                connection.deadline = Instant::now().checked_add(STEP_MAX);
+                connection.deadline = process.now().checked_add(STEP_MAX);
             }
         }
         if was_ended {
@@ -260,7 +253,7 @@ impl ServiceState {
         }
         // The failure may have been noted while this process did not know that it concerns the
         // connection.
-        if process.runtime().failed().contains(&gate) {
+        if process.has_failed(gate) {
             return self.lose(process, key, peer_failed());
         }
         match self.connections.get(key).map(|one| one.stage) {
@@ -292,7 +285,7 @@ impl ServiceState {
 
     /// Checks from time to time whether processes at the other ends have ended.
     fn check_for_ends(&mut self, process: &Process) {
-        let now = Instant::now();
+        let now = process.now();
         if self.checks_next.is_some_and(|at| now < at) {
             return;
         }
@@ -303,7 +296,7 @@ impl ServiceState {
         }
         gates.sort_unstable();
         gates.dedup();
-        gates.into_iter().for_each(|gate| process.runtime().notice_end(gate));
+        gates.into_iter().for_each(|gate| process.notice_end(gate));
     }
 
     /// Takes the messages of all connections that have arrived.
@@ -312,7 +305,7 @@ impl ServiceState {
         let mut taken = self.take_controls(process);
         // What comes after a message about a connection, or a batch, depends on it.
         while taken < MESSAGES_MAX && self.controls.is_empty() {
-            let found = process.runtime().matched_probe(space, None, None);
+            let found = process.next_message(space);
             let Some((message, incoming)) = found else { break };
             taken += 1;
             if incoming.tag == CONTROL || incoming.tag == BATCH {
@@ -333,12 +326,12 @@ impl ServiceState {
     ) -> usize {
         let (from, tag) = (incoming.gate, incoming.tag);
         let is_next = self.controls.is_empty();
-        if let Some(bytes) = is_next.then(|| process.runtime().take_message(message)).flatten() {
+        if let Some(bytes) = is_next.then(|| process.take_message(message)).flatten() {
             return self.take_arrived_control(process, (from, tag), bytes.shared());
         }
         let length_max = if tag == BATCH { BATCH_BYTES_MAX as u64 } else { CONTROL_BYTES_MAX };
         let buffer = Buffer::zeroed(incoming.bytes.min(length_max) as usize);
-        if let Some(request) = process.runtime().receive_message(message, buffer.clone()) {
+        if let Some(request) = process.receive_message(message, buffer.clone()) {
             self.controls.push_back(ControlArrival { from, tag, request, buffer });
         }
         self.take_controls(process)
@@ -354,14 +347,14 @@ impl ServiceState {
             }
         };
         let Admission { key, announced, is_ordered, is_next } = admission;
-        if let Some(bytes) = is_next.then(|| process.runtime().take_message(message)).flatten() {
+        if let Some(bytes) = is_next.then(|| process.take_message(message)).flatten() {
             return self.take_arrived(process, key, LentContent::Held(bytes), announced);
         }
         let buffer = match bytes {
             0 => Buffer::empty(),
             bytes => Buffer::zeroed(bytes as usize),
         };
-        let request = process.runtime().receive_message(message, buffer.clone());
+        let request = process.receive_message(message, buffer.clone());
         let Some(request) = request else { return };
         if is_next && process.is_complete(request) {
             // An error cannot happen: the buffer is as long as the message.
@@ -695,10 +688,9 @@ impl ServiceState {
 }
 
 /// Drops a message that has arrived.
-fn discard(process: &Process, message: MessageId) {
-    let mut runtime = process.runtime();
-    if let Some(request) = runtime.receive_message(message, Buffer::empty()) {
-        runtime.detach(request);
+fn discard(process: &impl EndpointHost, message: MessageId) {
+    if let Some(request) = process.receive_message(message, Buffer::empty()) {
+        process.detach(request);
     }
 }
 
@@ -708,7 +700,7 @@ mod tests {
 
     #[test]
     fn a_refused_acceptance_is_tried_again() {
-        let mut state = ServiceState::default();
+        let mut state = ServiceState::<mpi::Process>::default();
         assert_eq!(state.tick(), 0);
         state.is_refused = true;
         assert_eq!(state.tick(), TICK_CONNECTED);

@@ -8,8 +8,8 @@
 use base::GateId;
 use engine::Send;
 use memory::{Buffer, HeldBytes, SharedBytes};
-use mpi::Process;
 
+use crate::host::EndpointHost;
 use crate::message::BATCH;
 use crate::service::ServiceState;
 
@@ -62,7 +62,7 @@ pub(crate) fn messages_of(bytes: SharedBytes<'_>) -> impl Iterator<Item = (i32, 
     })
 }
 
-impl ServiceState {
+impl<Process: EndpointHost> ServiceState<Process> {
     /// Whether messages to a process wait in a batch, which must be sent before others.
     pub fn has_batch(&self, gate: GateId) -> bool {
         !self.batches.is_empty() && self.batches.contains_key(&gate)
@@ -91,13 +91,11 @@ impl ServiceState {
         let Some((batch, context)) = self.batches.remove(&gate).zip(self.space) else { return };
         let buffer = HeldBytes::copy_of((&*batch.bytes).into()).into_buffer();
         let message = Send { gate, peer: gate.0, context, tag: BATCH, synchronous: false, buffer };
-        let mut runtime = process.runtime();
-        if runtime.try_send(&message) {
+        if process.try_send(&message) {
             return;
         }
-        let Some(request) = runtime.send(message) else { return };
-        runtime.detach(request);
-        drop(runtime);
+        let Some(request) = process.send(message) else { return };
+        process.detach(request);
         for (key, cost) in batch.costs {
             if let Some(connection) = self.connections.get_mut(key) {
                 connection.outbox.add(request, cost, |send| process.is_complete(send));
@@ -111,7 +109,7 @@ impl ServiceState {
         if self.batches.is_empty() {
             return false;
         }
-        let is_free = |gate: &GateId| process.runtime().waiting(*gate) == 0;
+        let is_free = |gate: &GateId| process.waiting(*gate) == 0;
         let free: Vec<GateId> = self.batches.keys().copied().filter(is_free).collect();
         free.iter().for_each(|gate| self.send_batch(process, *gate));
         !free.is_empty()

@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use base::{Error, GateId};
-use dynamic::PortTarget;
 use engine::RequestId;
 use memory::Buffer;
 
@@ -17,11 +16,11 @@ use crate::transfers::{Announced, OPERATIONS_MAX, Transfers};
 
 /// One end of a connection.
 #[derive(Debug)]
-pub(crate) struct Connection {
+pub(crate) struct Connection<Target> {
     /// The endpoint that gets the events; `None` if it was closed.
     pub endpoint: Option<u32>,
     /// The endpoint that it leads to, on the connecting side.
-    pub target: Option<PortTarget>,
+    pub target: Option<Target>,
     /// The word of the program.
     pub context: usize,
     pub stage: Stage,
@@ -78,7 +77,7 @@ impl Arrival {
     }
 }
 
-impl Connection {
+impl<Target> Connection<Target> {
     /// Returns a connection whose peer is not known yet, and may send so much.
     pub fn new((stage, context): (Stage, usize), window: u64, deadline: Option<Instant>) -> Self {
         Self {
@@ -138,7 +137,7 @@ impl Connection {
 
     /// Returns what must become of it if its peer has not answered in time.
     pub fn after_silence(&self) -> Silence {
-        match (self.stage, self.target) {
+        match (self.stage, &self.target) {
             (Stage::Closing, _) => Silence::Closed,
             (Stage::Meeting | Stage::Awaiting, Some(_)) => Silence::Rejected,
             (Stage::Meeting | Stage::Introduced, None) => Silence::Removed,
@@ -395,7 +394,7 @@ mod tests {
 
     #[test]
     fn what_is_said_during_the_meeting_is_remembered() {
-        let mut connection = Connection::new((Stage::Meeting, 0), 4096, None);
+        let mut connection = Connection::<()>::new((Stage::Meeting, 0), 4096, None);
         for word in [Word::Met, Word::Met, Word::Returned(1), Word::Accepted] {
             connection.remember(GateId(3), &word);
         }
@@ -411,7 +410,7 @@ mod tests {
 
     #[test]
     fn a_silent_process_that_connects_keeps_no_connection() {
-        let mut connection = Connection::new((Stage::Introduced, 0), 4096, None);
+        let mut connection = Connection::<()>::new((Stage::Introduced, 0), 4096, None);
         assert_eq!(connection.after_silence(), Silence::Removed);
         connection.stage = Stage::Meeting;
         assert_eq!(connection.after_silence(), Silence::Removed);

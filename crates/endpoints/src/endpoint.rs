@@ -4,18 +4,18 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-use dynamic::{Port, PortSecret};
+use dynamic::PortSecret;
 use memory::{Buffer, HeldBytes};
-use mpi::Process;
 
 use crate::event::{EndpointEvent, EndpointEventKind, EventBody, LentData};
+use crate::host::EndpointHost;
 use crate::registered::RegisteredMemory;
 use crate::signal::Flag;
 use crate::slots::Slots;
 
 /// An endpoint of this process.
 #[derive(Debug)]
-pub(crate) struct Endpoint {
+pub(crate) struct Endpoint<Port> {
     pub port: Port,
     /// By which it reaches endpoints whose URIs contain no key.
     pub secret: Option<PortSecret>,
@@ -78,7 +78,7 @@ impl LentContent {
     }
 }
 
-impl Endpoint {
+impl<Port> Endpoint<Port> {
     pub fn new(port: Port, memory: u64, secret: Option<PortSecret>) -> Self {
         let (events, lent, memories) = Default::default();
         Self {
@@ -96,7 +96,7 @@ impl Endpoint {
     }
 
     /// Ends the accesses of other processes to the memory of the endpoint.
-    pub fn end(mut self, process: &Process) {
+    pub fn end(mut self, process: &impl EndpointHost) {
         self.memories.take_all().for_each(|memory| memory.revoke(process));
     }
 
@@ -163,10 +163,9 @@ impl Endpoint {
     }
 
     /// Returns the number of the descriptor that is readable while there are events.
-    pub fn descriptor(&mut self, process: &Process) -> io::Result<i32> {
+    pub fn descriptor(&mut self, process: &impl EndpointHost) -> io::Result<i32> {
         if self.flag.is_none() {
-            let add_bell = |epoll: &_| process.doorbell().map_or(Ok(()), |bell| bell.watch(epoll));
-            self.flag = Some(Flag::new(add_bell)?);
+            self.flag = Some(Flag::new(|epoll| process.watch_doorbell(epoll))?);
             self.update_flag();
         }
         let number = |flag: &Flag| flag.as_fd().as_raw_fd();
@@ -184,7 +183,7 @@ mod tests {
 
     #[test]
     fn windows_fit_into_the_memory() {
-        let mut endpoint = Endpoint::new(Port::for_many(None).unwrap(), 1 << 20, None);
+        let mut endpoint = Endpoint::new((), 1 << 20, None);
         let windows: Vec<u64> = std::iter::from_fn(|| endpoint.grant_window()).collect();
         assert!(windows.iter().sum::<u64>() <= 1 << 20);
         assert!(windows.len() > 50 && windows[0] == 64 << 10);

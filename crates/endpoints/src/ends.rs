@@ -3,16 +3,15 @@
 use std::time::Instant;
 
 use base::{Error, ErrorClass, GateId};
-use dynamic::release_peer;
-use mpi::Process;
 
 use crate::connection::{Arrival, Silence, Stage};
 use crate::event::{EndpointEvent, EndpointEventKind, EventBody};
+use crate::host::EndpointHost;
 use crate::keepalive::KeepaliveStep;
 use crate::message::Word;
 use crate::service::{ServiceState, Underway};
 
-impl ServiceState {
+impl<Process: EndpointHost> ServiceState<Process> {
     /// Puts an event of a connection into the queue of its endpoint.
     pub fn push(&mut self, key: u32, kind: EndpointEventKind, body: EventBody) {
         let Some(connection) = self.connections.get(key) else { return };
@@ -32,15 +31,15 @@ impl ServiceState {
         }
         for arrival in ended.arriving {
             if let Some(request) = arrival.receive() {
-                process.runtime().detach(request);
+                process.detach(request);
             }
         }
         for send in self.sends.extract_if(.., |send| send.connection == key) {
-            process.runtime().detach(send.request);
+            process.detach(send.request);
         }
         if let Some(peer) = ended.peer {
             // Its gate may be closed soon.
-            let has_failed = process.runtime().failed().contains(&peer.gate);
+            let has_failed = process.has_failed(peer.gate);
             if has_failed {
                 self.batches.remove(&peer.gate);
             } else {
@@ -54,16 +53,16 @@ impl ServiceState {
                     self.met.remove(&target);
                 }
             }
-            release_peer(process, peer.gate);
+            process.release_peer(peer.gate);
         }
     }
 
     fn end_meeting(&mut self, process: &Process, key: u32) {
-        let is_it = |one: &mut Underway| matches!(one, Underway::Search(of, ..) | Underway::Meeting(of, _) if *of == key);
+        let is_it = |one: &mut Underway<Process>| matches!(one, Underway::Search(of, ..) | Underway::Meeting(of, _) if *of == key);
         self.waiting.retain_mut(|one| !is_it(one));
         for underway in self.meetings.extract_if(.., is_it) {
             if let Underway::Meeting(_, meeting) = underway {
-                meeting.abandon(process);
+                process.abandon(meeting);
             }
         }
     }
@@ -103,9 +102,9 @@ impl ServiceState {
             }
             Stage::Open => {
                 connection.stage = Stage::Closing;
-                connection.deadline = Instant::now().checked_add(connection.closing_max());
+                connection.deadline = process.now().checked_add(connection.closing_max());
                 connection.arriving.retain(|arrival| {
-                    arrival.receive().into_iter().for_each(|one| process.runtime().detach(one));
+                    arrival.receive().into_iter().for_each(|one| process.detach(one));
                     matches!(arrival, Arrival::End)
                 });
                 let has_ended = connection.arriving.pop_front().is_some();
@@ -158,14 +157,11 @@ impl ServiceState {
 
     /// Ends the connections with processes that have failed.
     pub fn note_failures(&mut self, process: &Process) -> bool {
-        let failed: Vec<GateId> = {
-            let runtime = process.runtime();
-            if runtime.failed().len() == self.failures_noted {
-                return false;
-            }
-            self.failures_noted = runtime.failed().len();
-            runtime.failed().to_vec()
-        };
+        if process.failures() == self.failures_noted {
+            return false;
+        }
+        let failed: Vec<GateId> = process.failed();
+        self.failures_noted = failed.len();
         let is_lost = |gate: GateId| failed.contains(&gate);
         let lost =
             self.connections.keys_where(|one| one.peer.is_some_and(|peer| is_lost(peer.gate)));
@@ -208,7 +204,7 @@ impl ServiceState {
 
     /// Ends the connections whose peers have not answered in time.
     pub fn note_silence(&mut self, process: &Process) -> bool {
-        let now = Instant::now();
+        let now = process.now();
         let late = self.connections.keys_where(|one| one.deadline.is_some_and(|at| at <= now));
         for key in &late {
             let Some(connection) = self.connections.get_mut(*key) else { continue };

@@ -7,6 +7,7 @@ mod connection;
 mod endpoint;
 mod ends;
 mod event;
+mod host;
 mod keepalive;
 mod message;
 mod registered;
@@ -16,6 +17,7 @@ mod slots;
 mod transfers;
 
 pub use event::{EndpointEvent, EndpointEventKind, EventBody, LentData};
+pub use host::{EndpointHost, EndpointPort, EndpointWatcher};
 pub use registered::{MemoryName, MemoryPermissions};
 pub use service::{ConnectRequest, EndpointDelivery, EndpointOptions, EndpointSend, Endpoints};
 pub use transfers::MemoryAction;

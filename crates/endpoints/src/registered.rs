@@ -2,9 +2,10 @@
 
 use base::{Error, ErrorClass, RegionToken, Result};
 use memory::Buffer;
-use mpi::{Process, RegionAccess};
+use mpi::RegionAccess;
 use wire::Codec;
 
+use crate::host::EndpointHost;
 use crate::message::MemoryAccess;
 
 /// What the other ends of the connections of an endpoint may do with registered memory.
@@ -80,7 +81,11 @@ impl RegisteredMemory {
     ///
     /// # Errors
     /// `Other` if the system has no random numbers.
-    pub fn new(process: &Process, buffer: Buffer, permissions: MemoryPermissions) -> Result<Self> {
+    pub fn new(
+        process: &impl EndpointHost,
+        buffer: Buffer,
+        permissions: MemoryPermissions,
+    ) -> Result<Self> {
         let mut secret = [0; 8];
         sys::random::fill(&mut secret)
             .map_err(|cause| Error::new(ErrorClass::Other, cause.to_string()))?;
@@ -90,10 +95,7 @@ impl RegisteredMemory {
             // Regions are readable.
             MemoryPermissions { read: false, .. } => None,
         };
-        // Only messages can be recorded.
-        let access = access.filter(|_| !process.runtime().records());
-        let declare = |access| process.runtime().regions().declare(&buffer, access);
-        let region = access.and_then(declare);
+        let region = access.and_then(|access| process.declare_region(&buffer, access));
         Ok(Self { buffer, permissions, secret: u64::from_le_bytes(secret), region })
     }
 
@@ -110,10 +112,9 @@ impl RegisteredMemory {
     }
 
     /// Ends the accesses of other processes: when this returns, none of them writes any more.
-    pub fn revoke(self, process: &Process) {
+    pub fn revoke(self, process: &impl EndpointHost) {
         if let Some(region) = self.region {
-            let revoked = process.runtime().regions().revoke(region);
-            debug_assert!(revoked.is_ok(), "it was declared when the memory was registered");
+            process.revoke_region(region);
         }
     }
 

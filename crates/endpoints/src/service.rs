@@ -4,29 +4,26 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use base::{Error, ErrorClass, GateId, Result};
-use dynamic::{PairMeeting, Port, PortSearch, PortSecret, PortTarget};
+use dynamic::PortSecret;
 use engine::{ContextSlot, RequestId, Send};
 use memory::Buffer;
-use mpi::Process;
 
 use crate::batches::{BATCHED_BYTES_MAX, Batch};
 use crate::connection::{Connection, ConnectionPeer, Outbox, Stage, cost};
 use crate::endpoint::Endpoint;
 use crate::event::EndpointEvent;
+use crate::host::{EndpointHost, EndpointPort, EndpointWatcher};
 use crate::keepalive::Keepalive;
 use crate::message::{CONTROL, Control, Introduction, UNORDERED, Word};
-use crate::signal::Watcher;
 use crate::slots::Slots;
 
 /// All endpoints of a process, which make progress with it.
-#[derive(Default)]
-pub struct Endpoints {
-    pub(crate) state: RefCell<ServiceState>,
-    pub(crate) watcher: OnceCell<Watcher>,
+pub struct Endpoints<Process: EndpointHost = mpi::Process> {
+    pub(crate) state: RefCell<ServiceState<Process>>,
+    pub(crate) watcher: OnceCell<Process::Watcher>,
     /// Whether the process advances the endpoints.
     pub(crate) is_advanced: Cell<bool>,
     /// How many threads wait until some time, and the interval of ticks that they need, in
@@ -35,17 +32,16 @@ pub struct Endpoints {
     wait_tick: Cell<u32>,
 }
 
-#[derive(Debug, Default)]
-pub(crate) struct ServiceState {
+pub(crate) struct ServiceState<Process: EndpointHost> {
     /// The message space of endpoints, once there was one.
     pub space: Option<ContextSlot>,
-    pub endpoints: Slots<Endpoint>,
-    pub connections: Slots<Connection>,
-    pub meetings: Vec<Underway>,
+    pub endpoints: Slots<Endpoint<Process::Port>>,
+    pub connections: Slots<Connection<Process::Target>>,
+    pub meetings: Vec<Underway<Process>>,
     /// Searches that have not begun.
-    pub waiting: VecDeque<Underway>,
+    pub waiting: VecDeque<Underway<Process>>,
     /// How many connections lead to each endpoint whose process was met.
-    pub met: HashMap<PortTarget, u32>,
+    pub met: HashMap<Process::Target, u32>,
     /// Messages about connections and batches that are arriving, in order.
     pub controls: VecDeque<ControlArrival>,
     /// The short messages that wait, by the process for which they are.
@@ -76,10 +72,9 @@ pub(crate) struct ControlArrival {
 }
 
 /// A connection whose processes meet.
-#[derive(Debug)]
-pub(crate) enum Underway {
-    Search(u32, Box<PortSearch>, Introduction),
-    Meeting(u32, PairMeeting),
+pub(crate) enum Underway<Process: EndpointHost> {
+    Search(u32, Process::Search, Introduction),
+    Meeting(u32, Process::Meeting),
 }
 
 /// A send whose memory belongs to the program until it is complete.
@@ -164,7 +159,40 @@ const TICK_MAX: u32 = 250;
 /// How long [`Endpoints::close`] waits for the other ends.
 const CLOSE_WAIT_MAX: Duration = Duration::from_secs(2);
 
-impl Endpoints {
+impl<Process: EndpointHost> Default for Endpoints<Process> {
+    fn default() -> Self {
+        let (state, watcher) = Default::default();
+        let (is_advanced, timed_waits, wait_tick) = Default::default();
+        Self { state, watcher, is_advanced, timed_waits, wait_tick }
+    }
+}
+
+impl<Process: EndpointHost> Default for ServiceState<Process> {
+    fn default() -> Self {
+        let (endpoints, connections, meetings, waiting) = Default::default();
+        let (met, controls, batches, arriving, sends) = Default::default();
+        let (kept_alive, held_up) = Default::default();
+        Self {
+            space: None,
+            endpoints,
+            connections,
+            meetings,
+            waiting,
+            met,
+            controls,
+            batches,
+            arriving,
+            sends,
+            kept_alive,
+            held_up,
+            failures_noted: 0,
+            is_refused: false,
+            checks_next: None,
+        }
+    }
+}
+
+impl<Process: EndpointHost> Endpoints<Process> {
     /// Opens an endpoint, and returns its key. The process must have joined its job.
     ///
     /// # Errors
@@ -173,22 +201,20 @@ impl Endpoints {
         let refused = |cause: std::io::Error| {
             Error::new(ErrorClass::Other, format!("no endpoint can be opened: {cause}"))
         };
-        let port = Port::for_many(options.secret.as_ref()).map_err(refused)?;
+        let port = process.open_port(options.secret.as_ref()).map_err(refused)?;
         if self.watcher.get().is_none() {
-            let doorbell = process.doorbell().map(Arc::clone);
-            let ring = move || doorbell.iter().for_each(|bell| bell.ring());
-            let started = Watcher::start(ring).map_err(refused)?;
+            let started = process.start_watcher().map_err(refused)?;
             let _ = self.watcher.set(started);
         }
         if let Some(watcher) = self.watcher.get() {
-            watcher.watch(port.socket()).map_err(refused)?;
+            watcher.watch(&port).map_err(refused)?;
         }
         let mut state = self.state.borrow_mut();
         state.space.get_or_insert_with(|| process.open_endpoint_space());
         let opened = state.endpoints.insert(Endpoint::new(port, options.memory, options.secret));
         drop(state);
         if !self.is_advanced.replace(true) {
-            process.keep_advancing(Rc::clone(self) as _);
+            process.keep_advancing(self);
         }
         opened.ok_or_else(too_many)
     }
@@ -280,9 +306,9 @@ impl Endpoints {
         limit: Option<Duration>,
         done: &mut dyn FnMut() -> bool,
     ) {
-        let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
+        let deadline = limit.and_then(|limit| process.now().checked_add(limit));
         let Some((deadline, limit)) = deadline.zip(limit) else {
-            return process.wait_until(&mut |_| done());
+            return process.wait_until(done);
         };
         // Shorter waits are ended more precisely.
         let tick = (limit.as_millis() / 8).clamp(1, TICK_MAX.into()) as u32;
@@ -290,7 +316,7 @@ impl Endpoints {
         self.wait_tick.set(tick.min(others));
         self.timed_waits.set(self.timed_waits.get() + 1);
         self.set_tick();
-        process.wait_until(&mut |_| done() || Instant::now() >= deadline);
+        process.wait_until(&mut || done() || process.now() >= deadline);
         self.timed_waits.set(self.timed_waits.get() - 1);
     }
 
@@ -314,13 +340,12 @@ impl Endpoints {
         check_length(request.data)?;
         let mut state = self.state.borrow_mut();
         let owner = state.endpoints.get(endpoint).ok_or_else(unknown_endpoint)?;
-        let search = PortSearch::of_uri(request.uri, request.timeout, owner.secret.as_ref())?;
-        let search = Box::new(search);
-        let deadline = Instant::now().checked_add(request.timeout);
+        let search = process.search(request.uri, request.timeout, owner.secret.as_ref())?;
+        let deadline = process.now().checked_add(request.timeout);
         let key = state.add_connection(endpoint, (Stage::Meeting, request.context), deadline)?;
         let introduction = state.introduction(key, request.data);
         if let Some(connection) = state.connections.get_mut(key) {
-            connection.target = Some(search.target());
+            connection.target = Some(process.target(&search));
         }
         state.waiting.push_back(Underway::Search(key, search, introduction));
         drop(state);
@@ -372,13 +397,18 @@ impl Endpoints {
     ///
     /// # Errors
     /// `Arg` if there is no such connection, or it is not open.
-    pub fn set_keepalive(&self, key: u32, limit: Option<Duration>) -> Result<()> {
+    pub fn set_keepalive(
+        &self,
+        process: &Process,
+        key: u32,
+        limit: Option<Duration>,
+    ) -> Result<()> {
         let mut state = self.state.borrow_mut();
         let connection = state.connections.get_mut(key).ok_or_else(|| unknown_connection(key))?;
         if connection.stage != Stage::Open {
             return Err(not_open(connection.stage));
         }
-        let begin = |limit| Box::new(Keepalive::new(limit, Instant::now()));
+        let begin = |limit| Box::new(Keepalive::new(limit, process.now()));
         connection.keepalive = limit.map(begin);
         if limit.is_some() && !state.kept_alive.contains(&key) {
             state.kept_alive.push(key);
@@ -436,7 +466,7 @@ impl Endpoints {
                 let mut message = message_to(peer, space, tag, data);
                 message.synchronous = true;
                 state.send_batch(process, peer.gate);
-                let request = process.runtime().send(message);
+                let request = process.send(message);
                 let Some(connection) = state.connections.get_mut(key) else { return Ok(true) };
                 connection.credit.take(cost(bytes));
                 if let Some(request) = request {
@@ -503,7 +533,7 @@ impl Endpoints {
         let mut state = self.state.borrow_mut();
         let closed = state.endpoints.remove(endpoint).ok_or_else(unknown_endpoint)?;
         if let Some(watcher) = self.watcher.get() {
-            watcher.forget(closed.port.socket());
+            watcher.forget(&closed.port);
         }
         closed.end(process);
         let keys = state.connections.keys_where(|one| one.endpoint == Some(endpoint));
@@ -531,14 +561,14 @@ impl Endpoints {
     fn with_endpoint<T>(
         &self,
         endpoint: u32,
-        inspect: impl FnOnce(&mut Endpoint) -> T,
+        inspect: impl FnOnce(&mut Endpoint<Process::Port>) -> T,
     ) -> Result<T> {
         let mut state = self.state.borrow_mut();
         state.endpoints.get_mut(endpoint).map(inspect).ok_or_else(unknown_endpoint)
     }
 }
 
-impl ServiceState {
+impl<Process: EndpointHost> ServiceState<Process> {
     /// Adds a connection of an endpoint, with stage and word of the program.
     pub fn add_connection(
         &mut self,
@@ -559,7 +589,7 @@ impl ServiceState {
         Introduction { key, window, data: data.to_vec() }
     }
 
-    fn requested(&mut self, key: u32) -> Result<&mut Connection> {
+    fn requested(&mut self, key: u32) -> Result<&mut Connection<Process::Target>> {
         let found = self.connections.get_mut(key).filter(|one| one.stage == Stage::Requested);
         found.ok_or_else(|| {
             let detail = "does not wait for an answer: it was answered before, or the other process \
@@ -588,7 +618,7 @@ impl ServiceState {
         let (cost, window) = (cost(data.len() as u64), connection.credit.window());
         let is_complete = |send| process.is_complete(send);
         let has_room = connection.credit.has_room_for(cost)
-            && process.runtime().waiting(peer.gate) < UNRELIABLE_WAITING_MAX
+            && process.waiting(peer.gate) < UNRELIABLE_WAITING_MAX
             && connection.outbox.has_room_for(window, cost, is_complete);
         if has_room {
             self.post(process, key, tag_of(peer, EndpointDelivery::Unreliable), data);
@@ -607,10 +637,10 @@ impl ServiceState {
         connection.credit.take(cost);
         let mut message = message_to(peer, space, tag, data.clone());
         let has_batch = self.has_batch(peer.gate);
-        if !has_batch && process.runtime().try_send(&message) {
+        if !has_batch && process.try_send(&message) {
             return;
         }
-        let waits = has_batch || process.runtime().waiting(peer.gate) > 0;
+        let waits = has_batch || process.waiting(peer.gate) > 0;
         if waits && data.len() <= BATCHED_BYTES_MAX {
             return self.add_to_batch(process, peer.gate, (tag, data), (key, cost));
         }
@@ -666,11 +696,9 @@ fn message_to(peer: ConnectionPeer, space: ContextSlot, tag: i32, buffer: Buffer
 }
 
 /// Sends a message whose memory belongs to the library.
-fn send_owned(process: &Process, message: Send, (outbox, cost): (&mut Outbox, u64)) {
-    let mut runtime = process.runtime();
-    if let Some(request) = runtime.send(message) {
-        runtime.detach(request);
-        drop(runtime);
+fn send_owned(process: &impl EndpointHost, message: Send, (outbox, cost): (&mut Outbox, u64)) {
+    if let Some(request) = process.send(message) {
+        process.detach(request);
         outbox.add(request, cost, |send| process.is_complete(send));
     }
 }
@@ -725,7 +753,7 @@ fn too_many() -> Error {
     Error::new(ErrorClass::NoSpace, detail)
 }
 
-impl fmt::Debug for Endpoints {
+impl<Process: EndpointHost> fmt::Debug for Endpoints<Process> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Endpoints({:?})", self.watcher)
     }

@@ -55,7 +55,7 @@ impl AsFd for Flag {
 
 /// A thread that sleeps until a socket of this process becomes ready, and then rings. While it is
 /// told to [tick](Self::set_tick), it also rings from time to time.
-pub(crate) struct Watcher {
+pub struct Watcher {
     shared: Arc<WatcherState>,
     thread: Option<JoinHandle<()>>,
 }

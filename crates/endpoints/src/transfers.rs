@@ -10,10 +10,11 @@ use std::collections::VecDeque;
 
 use base::{Error, ErrorClass, GateId, Result};
 use memory::Buffer;
-use mpi::{Process, RegionError};
+use mpi::RegionError;
 
 use crate::connection::{Connection, ConnectionPeer, Stage, cost};
 use crate::event::{EndpointEvent, EndpointEventKind, EventBody};
+use crate::host::EndpointHost;
 use crate::message::{MemoryAccess, Word};
 use crate::registered::{MemoryName, MemoryPermissions, RegisteredMemory, refusal};
 use crate::service::{
@@ -139,7 +140,7 @@ impl Transfers {
     }
 }
 
-impl Endpoints {
+impl<Process: EndpointHost> Endpoints<Process> {
     /// Lets the other ends of the connections of an endpoint access memory of the program.
     ///
     /// # Errors
@@ -239,7 +240,7 @@ impl MemoryAction {
     }
 }
 
-impl ServiceState {
+impl<Process: EndpointHost> ServiceState<Process> {
     /// Copies without the owner, if that is possible and nothing else is underway. Returns `None`
     /// if messages must be used; nothing has happened then.
     fn copy_directly(
@@ -257,9 +258,7 @@ impl ServiceState {
             MemoryAction::Write { name, message, .. } => (name, message.as_ref()),
             MemoryAction::Fence => return Some(Ok(())),
         };
-        if name.region == base::RegionToken::NONE
-            || !process.runtime().reaches_regions_of(peer.gate)
-        {
+        if name.region == base::RegionToken::NONE || !process.reaches_regions_of(peer.gate) {
             return None;
         }
         let cost = message.map(|message| cost(message.len() as u64));
@@ -319,7 +318,10 @@ impl ServiceState {
         }
     }
 
-    fn open_connection(&mut self, key: u32) -> Option<(&mut Connection, ConnectionPeer)> {
+    fn open_connection(
+        &mut self,
+        key: u32,
+    ) -> Option<(&mut Connection<Process::Target>, ConnectionPeer)> {
         let connection = self.connections.get_mut(key)?;
         let peer = connection.peer.filter(|_| connection.stage == Stage::Open)?;
         Some((connection, peer))
@@ -582,24 +584,22 @@ impl Operation {
 
 /// Copies between memory of this process and a region of another process of the machine.
 fn copy_region(
-    process: &Process,
+    process: &impl EndpointHost,
     gate: GateId,
     action: &MemoryAction,
 ) -> std::result::Result<(), RegionError> {
-    let mut runtime = process.runtime();
-    let regions = runtime.regions();
     match action {
         MemoryAction::Read { name, offset, into } => {
-            regions.read_region(gate, name.region, *offset as usize, into.len(), into, 0)
+            process.read_region((gate, name.region), *offset, into)
         }
         MemoryAction::Write { name, offset, from, .. } => {
-            regions.write_region(gate, name.region, *offset as usize, from.len(), from, 0)
+            process.write_region((gate, name.region), *offset, from)
         }
         MemoryAction::Fence => Ok(()),
     }
 }
 
 /// Returns the length of the next piece, if so many bytes are left.
-fn piece_of(connection: &Connection, left: u64) -> u64 {
+fn piece_of<Target>(connection: &Connection<Target>, left: u64) -> u64 {
     left.min(connection.credit.window() / PIECE_SHARE).min(PIECE_BYTES_MAX)
 }

@@ -293,7 +293,10 @@ pub fn keepalive(call: &Call, connection: usize, milliseconds: c_int) -> CallOut
         Failure::argument(2, ErrorClass::Arg, detail)
     })?;
     let limit = (limit > 0).then(|| Duration::from_millis(limit));
-    call.library.endpoints.set_keepalive(key(connection), limit).map_err(of_first)
+    call.library
+        .endpoints
+        .set_keepalive(&call.library.process, key(connection), limit)
+        .map_err(of_first)
 }
 
 pub fn wake(call: &Call, endpoint: usize) -> CallOutcome<()> {
