@@ -68,6 +68,17 @@ def processes_are_spawned_in_free_slots_of_the_allocation(runner):
         assert re.search(rf"children: {both}$", output, re.MULTILINE) and "share slots" not in output, output
 
 
+def the_universe_is_the_allocation_of_other_systems(runner):
+    """Of PBS and LSF there are only variables and files here. A process without launcher counts their slots."""
+    with tempfile.TemporaryDirectory(prefix="combray-nodes-") as folder:
+        nodes = pathlib.Path(folder, "nodes")
+        nodes.write_text("a\na\nb\n")
+        for variable, value, slots in (("PBS_NODEFILE", nodes, 3), ("LSB_DJOB_HOSTFILE", nodes, 3),
+                                       ("LSB_MCPU_HOSTS", "a 4 b 2", 6), ("LSB_HOSTS", "a a b b", 4)):
+            code, output, _ = run(["env", f"{variable}={value}", runner.build / "spawned_places"])
+            assert code == 0 and f"universe: {slots}\n" in output, f"{variable}={value}: exit code {code}\n{output}"
+
+
 @needs("slurm")
 def the_doctor_looks_at_all_hosts_of_an_allocation(runner):
     needs_combray(runner)
@@ -188,6 +199,7 @@ def quotas_of_control_groups_count(runner):
 SCENARIOS = [
     salloc_gives_hosts_and_slots,
     processes_are_spawned_in_free_slots_of_the_allocation,
+    the_universe_is_the_allocation_of_other_systems,
     the_doctor_looks_at_all_hosts_of_an_allocation,
     messages_cross_the_allocation,
     steps_of_one_batch_job_run_side_by_side,

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+pub mod allocation;
 mod environment;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
@@ -375,12 +376,13 @@ impl Job {
         Self { place, connection: Arc::new(Mutex::new(connection)) }
     }
 
-    /// Takes all slots of Slurm's allocation for those that the launcher could use. Slurm reports
-    /// those of the step, which are as many as its processes; our own launcher knows better.
+    /// Takes all slots of the allocation for those that the launcher could use. Slurm reports those
+    /// of the step, which are as many as its processes, and other launchers report none; our own
+    /// launcher knows better.
     fn note_allocation(&mut self, variable: impl Fn(&str) -> Option<String>) {
         // Only our own launcher makes requests for values wait.
         let is_own = self.waits_for_values();
-        if !is_own && let Some(slots) = slurm::all_slots(variable) {
+        if !is_own && let Some(slots) = allocation::all_slots(variable) {
             self.place.universe_size = Some(slots.max(self.place.size));
         }
     }

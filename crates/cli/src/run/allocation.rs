@@ -3,12 +3,12 @@
 
 mod slurm;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::env;
 use std::ffi::OsStr;
-use std::fs;
 use std::net::IpAddr;
 
+use launch::allocation::{HostSlots, UnusableVariable, lsf_hosts, pbs_hosts};
 use launcher::{Host, HostAccess, JobPlan, SlotTable, is_this_machine};
 use sys::cores;
 
@@ -75,7 +75,9 @@ fn find(
     if let Some(allocation) = slurm::find(&variable, &is_there)? {
         return Ok(Some(allocation));
     }
-    if let Some(hosts) = lsf_hosts(&variable)? {
+    let wrong = |error: UnusableVariable| unusable(error.name, &error.why);
+    if let Some(hosts) = lsf_hosts(&variable).map_err(wrong)? {
+        let hosts = allocated(hosts);
         let name = format!("LSF job {}", variable("LSB_JOBID").unwrap_or_default());
         // LSF's own command, which accepts the arguments of ssh.
         let access = match is_there("blaunch") {
@@ -84,9 +86,9 @@ fn find(
         };
         return Ok(Some(Allocation { name: name.trim_end().to_owned(), hosts, access }));
     }
-    if let Some(path) = variable("PBS_NODEFILE") {
+    if let Some(hosts) = pbs_hosts(&variable).map_err(wrong)? {
         let name = format!("PBS job {}", variable("PBS_JOBID").unwrap_or_default());
-        let hosts = listed("PBS_NODEFILE", &path)?;
+        let hosts = allocated(hosts);
         let name = name.trim_end().to_owned();
         return Ok(Some(Allocation { name, hosts, access: HostAccess::Ssh }));
     }
@@ -198,67 +200,10 @@ fn short(name: &str) -> &str {
     if is_address(name) { name } else { name.split('.').next().unwrap_or(name) }
 }
 
-/// The hosts of LSF, from the most informative variable that is set.
-fn lsf_hosts(
-    variable: &impl Fn(&str) -> Option<String>,
-) -> Result<Option<Vec<AllocatedHost>>, String> {
-    if let Some(path) = variable("LSB_DJOB_HOSTFILE") {
-        return listed("LSB_DJOB_HOSTFILE", &path).map(Some);
-    }
-    if let Some(text) = variable("LSB_MCPU_HOSTS") {
-        // Alternating names and numbers of processors.
-        let words: Vec<&str> = text.split_whitespace().collect();
-        let pairs = words.chunks(2).map(|pair| match pair {
-            [name, number] => Some((*name, number.parse().ok()?)),
-            _ => None,
-        });
-        let pairs: Option<Vec<(&str, u32)>> = pairs.collect();
-        let pairs = pairs.filter(|pairs| !pairs.is_empty()).ok_or_else(|| {
-            unusable("LSB_MCPU_HOSTS", &format!("it contains \"{text}\", not names and numbers"))
-        })?;
-        return counted(pairs.into_iter(), "LSB_MCPU_HOSTS").map(Some);
-    }
-    let names = variable("LSB_HOSTS");
-    names
-        .map(|text| counted(text.split_whitespace().map(|name| (name, 1)), "LSB_HOSTS"))
-        .transpose()
-}
-
-/// The hosts of a file that has a line for each process, or lines `name:number`.
-fn listed(variable: &str, path: &str) -> Result<Vec<AllocatedHost>, String> {
-    let text = fs::read_to_string(path)
-        .map_err(|cause| unusable(variable, &format!("{path} cannot be read: {cause}")))?;
-    let words = text.lines().filter_map(|line| line.split('#').next()?.split_whitespace().next());
-    let pairs = words.map(|word| match word.split_once(':') {
-        Some((name, number)) => number.parse().ok().map(|number| (name, number)),
-        None => Some((word, 1)),
-    });
-    let pairs: Option<Vec<_>> = pairs.collect();
-    let pairs =
-        pairs.ok_or_else(|| unusable(variable, &format!("{path} is not a list of hosts")))?;
-    counted(pairs.into_iter(), variable)
-}
-
-/// Each host once, in the order of first appearance, with the sum of its numbers.
-fn counted<'a>(
-    pairs: impl Iterator<Item = (&'a str, u32)>,
-    variable: &str,
-) -> Result<Vec<AllocatedHost>, String> {
-    let mut hosts: Vec<AllocatedHost> = Vec::new();
-    let mut positions: HashMap<&str, usize> = HashMap::new();
-    for (name, number) in pairs {
-        let known = *positions.entry(name).or_insert_with(|| {
-            hosts.push(AllocatedHost { name: name.to_owned(), tasks: 0, cores: 0 });
-            hosts.len() - 1
-        });
-        hosts[known].tasks = hosts[known].tasks.saturating_add(number);
-        hosts[known].cores = hosts[known].tasks;
-    }
-    // ssh would take such a name as an option.
-    if hosts.is_empty() || hosts.iter().any(|host| host.name.starts_with('-')) {
-        return Err(unusable(variable, "it names no host"));
-    }
-    Ok(hosts)
+/// The hosts with the numbers of their slots, and of as many cores.
+fn allocated(hosts: HostSlots) -> Vec<AllocatedHost> {
+    let host = |(name, tasks)| AllocatedHost { name, tasks, cores: tasks };
+    hosts.into_iter().map(host).collect()
 }
 
 /// The message about an allocation whose variable does not suffice.
@@ -296,7 +241,7 @@ mod tests {
 
     fn file(text: &str) -> tempfile::TempPath {
         let file = tempfile::NamedTempFile::new().unwrap();
-        fs::write(&file, text).unwrap();
+        std::fs::write(&file, text).unwrap();
         file.into_temp_path()
     }
 
