@@ -188,6 +188,8 @@ pub struct JobState<'a> {
     has_lost_output: bool,
     /// The message about the first failure.
     first_failure: String,
+    /// Why the job could not be started, if it could not.
+    start_failure: Option<String>,
     /// The signals that requested the end of the job.
     interrupts: Vec<i32>,
     phase: JobPhase,
@@ -240,6 +242,7 @@ impl<'a> JobState<'a> {
             late_reasons: 0,
             has_lost_output: false,
             first_failure: String::new(),
+            start_failure: None,
             interrupts: Vec::new(),
             phase: JobPhase::Running,
             spawned: SpawnedJobs::new(setup.name, setup.slots, setup.rank_slots),
@@ -326,6 +329,11 @@ impl<'a> JobState<'a> {
     /// Returns the exit code, once the job is over and all its output is written or dropped.
     pub fn exit_code(&self) -> Option<i32> {
         matches!(self.phase, JobPhase::Over).then_some(self.code)
+    }
+
+    /// Returns why the job could not be started, if it could not.
+    pub fn start_failure(&self) -> Option<&str> {
+        self.start_failure.as_deref()
     }
 
     /// Returns the exit code, or 0 if the processes that have spawned this job know of the failure.

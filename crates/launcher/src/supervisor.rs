@@ -78,7 +78,10 @@ pub(super) fn supervise(
         if let Some(code) = supervisor.job.exit_code() {
             // If the error output has no reader either, the exit code shows what happened.
             let _ = supervisor.output_queues.write(OutputStream::Errors);
-            supervisor.report(&SpawnReport::Ended(code));
+            supervisor.report(&match supervisor.job.start_failure() {
+                Some(reason) => SpawnReport::Failed(reason.to_owned()),
+                None => SpawnReport::Ended(code),
+            });
             if let Some(above) = &mut supervisor.above {
                 above.report(SpawnedNotice::Ended(supervisor.job.unreported_code()));
             }

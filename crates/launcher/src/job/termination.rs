@@ -158,6 +158,7 @@ impl JobState<'_> {
         self.note_code(code);
         if let Some(message) = message {
             self.print_message(&message);
+            self.start_failure = Some(message).filter(|_| code == CODE_NOT_STARTED);
         }
         self.end_all(signal::SIGTERM, KILL_DELAY);
     }

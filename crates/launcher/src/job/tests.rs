@@ -281,6 +281,7 @@ fn a_host_that_is_lost_before_all_ranks_run_ends_the_job_at_once() {
     test.handle(JobEvent::DescendantsEnded);
     test.handle(JobEvent::Backlog([0; 2]));
     assert_eq!(test.job.exit_code(), Some(CODE_NOT_STARTED));
+    assert!(test.job.start_failure().unwrap().contains("host2 cannot start its processes"));
 }
 
 #[test]
@@ -305,6 +306,8 @@ fn ranks_are_started_elsewhere_only_when_those_here_run() {
     test.handle(JobEvent::DescendantsEnded);
     test.handle(JobEvent::Backlog([0; 2]));
     assert_eq!((test.job.exit_code(), test.descendants_ended), (Some(CODE_NOT_STARTED), 1));
+    // A process that has spawned the job gets the reason.
+    assert_eq!(test.job.start_failure(), Some("no program"));
 }
 
 #[test]
