@@ -78,15 +78,17 @@ pub fn run(words: &[OsString]) -> Result<i32, String> {
 pub fn run_spawned(words: &[OsString]) -> Result<i32, String> {
     let origin = launcher::SpawnedOrigin::detach().map_err(|error| error.to_string())?;
     let Some(mut origin) = origin else { return Ok(0) };
-    match plan_spawned(words, &mut origin) {
-        Ok(mut plan) => {
+    let planned = plan_spawned(words, &mut origin);
+    let planned =
+        planned.and_then(|plan| Ok((plan, origin.port().map_err(|error| error.to_string())?)));
+    match planned {
+        Ok((mut plan, port)) => {
             if !plan.slot_table.is_empty() && plan.shares_slots() {
                 eprintln!("combray: {NO_FREE_SLOT}");
             }
-            // Not an option, as all users see the options of running programs.
-            let port = env::var_os(variables::PARENT_PORT);
-            let port = port.map(|port| (variables::PARENT_PORT, port));
-            for (name, value) in port.into_iter().chain(reports::own_files(std::process::id())) {
+            let port = (variables::PARENT_PORT, OsString::from(port));
+            for (name, value) in std::iter::once(port).chain(reports::own_files(std::process::id()))
+            {
                 for application in &mut plan.applications {
                     let variables = &mut application.variables;
                     variables.entry(name.into()).or_insert_with(|| value.clone());
@@ -102,9 +104,11 @@ pub fn run_spawned(words: &[OsString]) -> Result<i32, String> {
     }
 }
 
-/// How long a spawned job waits for slots of jobs that are about to end, and the time between two
-/// looks.
+/// How long a spawned job waits for slots of jobs that are about to end, before its processes share
+/// slots or are refused, and the time between two looks. The end of a job takes milliseconds, but a
+/// second or more on a machine with many more running processes than cores.
 const SLOTS_RETURN_MAX: Duration = Duration::from_secs(1);
+const SLOTS_RETURN_MAX_BEFORE_REFUSAL: Duration = Duration::from_secs(5);
 const SLOTS_PAUSE: Duration = Duration::from_millis(10);
 
 /// Plans a spawned job, and takes its slots.
@@ -126,7 +130,11 @@ fn plan_spawned(words: &[OsString], origin: &mut SpawnedOrigin) -> Result<JobPla
         let oversubscribe = slots.without_slot == WithoutSlot::Share;
         let plan = JobPlan { open_ahead, oversubscribe, slot_table: slots, ..*plan };
         // A program that disconnects from its workers and spawns others expects their slots.
-        if origin.slots_may_return && plan.lacks_slots() && begun.elapsed() < SLOTS_RETURN_MAX {
+        let patience = match plan.oversubscribe {
+            true => SLOTS_RETURN_MAX,
+            false => SLOTS_RETURN_MAX_BEFORE_REFUSAL,
+        };
+        if origin.slots_may_return && plan.lacks_slots() && begun.elapsed() < patience {
             std::thread::sleep(SLOTS_PAUSE);
             continue;
         }

@@ -95,22 +95,30 @@ pub fn spawn(
     let failure = || child.borrow_mut().as_mut().and_then(ChildJob::failure);
     let connect = |give_up: &mut dyn FnMut() -> Option<Error>| {
         wanted.iter().try_for_each(SpawnCommand::check_architecture)?;
-        let name = ports.open()?;
         let failures = match process.configuration().keeps_going() {
             true => FailurePolicy::GoOn,
             false => FailurePolicy::End,
         };
-        let mut start = || {
+        // The port is for these processes only, and is closed when they have connected.
+        let mut opened = None;
+        let open_port = || {
+            let name = ports.open()?;
+            opened = Some(name.clone());
+            Ok(name)
+        };
+        let started = ChildJob::start(&wanted, failures, open_port);
+        let name = opened.unwrap_or_default();
+        let link = started.and_then(|job| {
+            child.replace(Some(job));
             let (port, limit) = (ports.get(&name)?, step_limit()?);
-            child.replace(Some(ChildJob::start(&wanted, &name, failures)?));
             let count = wanted.iter().map(|command| command.counts().1).sum();
             let program = wanted[0].program().to_string_lossy().into_owned();
             let awaited = PortWait::Start(count, program);
             wait((process, awaited), give_up, || port.poll_accept(limit))
-        };
-        let link = start();
-        // The port is for these processes only.
-        ports.close(&name)?;
+        });
+        if !name.is_empty() {
+            ports.close(&name)?;
+        }
         link
     };
     let made = meeting.carry_out(connect, &mut || failure());

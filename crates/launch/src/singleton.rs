@@ -9,8 +9,7 @@ use crate::{JobPlace, JoinError, Manager, SUPERVISOR};
 /// Warns the user if our launcher is an ancestor of this process and its variables are missing:
 /// processes meant as one job then run as many jobs.
 pub(super) fn report_if_launched() {
-    let mut ancestors = process::ancestors(std::process::id() as i32);
-    if ancestors.any(|one| process::name(one).as_deref() == Some(SUPERVISOR)) {
+    if process::ancestor_named(SUPERVISOR).is_some() {
         // One write, as other ranks write this warning too.
         let line = format!(
             "combray: note: process {} runs alone, as a job of one process, though \"combray run\" \

@@ -1,8 +1,9 @@
 //! What a process that spawns a job and the launcher of that job tell each other.
 //!
-//! The process starts `combray spawned` with a socket as its standard input. The launcher sends
-//! reports, a line each. The process sends [`RELEASE`] when the two jobs are no longer connected,
-//! and closes the socket before that only if it ends: then the launcher ends its job.
+//! The process starts `combray spawned` with a socket as its standard input, and sends the name of
+//! a port as a line. The launcher sends reports, a line each. The process sends [`RELEASE`] when
+//! the two jobs are no longer connected, and closes the socket before that only if it ends: then
+//! the launcher ends its job.
 
 use std::fmt;
 
@@ -14,6 +15,9 @@ pub const SPAWNED_LAUNCHER: &str = "job-spawned";
 
 /// The byte after which the spawned job no longer depends on the process that spawned it.
 pub const RELEASE: u8 = b'r';
+
+/// The maximal length of the line with the name of a port, in bytes.
+pub const PORT_BYTES_MAX: usize = 512;
 
 /// The maximal length of a report in bytes. Longer messages are cut.
 pub const REPORT_BYTES_MAX: usize = 4096;

@@ -220,9 +220,15 @@ fn unversioned(given: &[PathBuf]) -> Option<&'static KnownLibrary> {
 /// Returns the folders of all libraries that exist in `prefix`, for what a program starts or loads.
 /// Folders that also contain other libraries are left out: they would take precedence over those of
 /// the user and the system. `given` are the folders of `LD_LIBRARY_PATH`. Those that are in `used`
-/// come first: the loader makes 20 system calls for each folder that it searches in vain.
-fn folders_of_all(prefix: &Path, given: &[PathBuf], used: &[PathBuf]) -> Vec<PathBuf> {
-    let first = unversioned(given).map(|one| one.folder);
+/// come first: the loader makes 20 system calls for each folder that it searches in vain. Otherwise
+/// the folder of `unversioned` comes first.
+fn folders_of_all(
+    prefix: &Path,
+    given: &[PathBuf],
+    used: &[PathBuf],
+    unversioned: Option<&KnownLibrary>,
+) -> Vec<PathBuf> {
+    let first = unversioned.map(|one| one.folder);
     let mut libraries: Vec<&KnownLibrary> = LIBRARIES[1..].iter().collect();
     libraries.sort_by_key(|library| Some(library.folder) != first);
     // Each folder has a `libmpi.so`: that of the standard's interface, for linking, comes last.
@@ -357,11 +363,13 @@ pub(crate) fn provide(program: &mut ProgramStart) -> Vec<String> {
     let preloaded = value(PRELOAD);
     let has_python_choice = PYTHON.iter().any(|name| !value(name).is_empty());
     let folders: Vec<PathBuf> = std::env::split_paths(&given).collect();
-    provision.folders.extend(folders_of_all(&prefix, &folders, &provision.found));
+    let unversioned = unversioned(&folders);
+    let all = folders_of_all(&prefix, &folders, &provision.found, unversioned);
+    provision.folders.extend(all);
     if !value(OPENMP).is_empty() {
         provision.folders.insert(0, prefix.join(OPENMP_FOLDER));
     }
-    if !has_python_choice && let Some(library) = for_python(&prefix, &folders) {
+    if !has_python_choice && let Some(library) = for_python(&prefix, unversioned) {
         program.variables.push((PYTHON[0].into(), library.into()));
     }
     let mut put = |name: &str, first: Vec<PathBuf>, rest: OsString| {
@@ -419,8 +427,8 @@ fn words_of(argument: &OsStr) -> Vec<&OsStr> {
 
 /// Returns the library that mpi4py's released wheel loads; it is built for both kinds, and without
 /// this choice looks for a library in the folder of Python first.
-fn for_python(prefix: &Path, given: &[PathBuf]) -> Option<PathBuf> {
-    let library = unversioned(given).unwrap_or(&LIBRARIES[1]);
+fn for_python(prefix: &Path, unversioned: Option<&KnownLibrary>) -> Option<PathBuf> {
+    let library = unversioned.unwrap_or(&LIBRARIES[1]);
     Some(library.file(library.names[0], prefix)).filter(|file| file.is_file())
 }
 
@@ -509,18 +517,21 @@ mod tests {
             fs::create_dir_all(&folder).unwrap();
             fs::write(folder.join(library.names[0]), "").unwrap();
         }
-        let found = folders_of_all(prefix, &[], &[]);
+        let all = |given: &[PathBuf], used: &[PathBuf]| {
+            folders_of_all(prefix, given, used, unversioned(given))
+        };
+        let found = all(&[], &[]);
         let lib = prefix.join("lib");
         assert_eq!((found.len(), found.last()), (3, Some(&lib)));
-        let for_program = folders_of_all(prefix, &[], std::slice::from_ref(&lib));
+        let for_program = all(&[], std::slice::from_ref(&lib));
         assert_eq!(for_program, [&found[2..], &found[..2]].concat());
         // Another MPI's library of the standard's interface, in the user's folders.
         let given = prefix.join("given");
         fs::create_dir(&given).unwrap();
         fs::write(given.join("libmpi_abi.so.0"), [0; 100]).unwrap();
-        assert_eq!(folders_of_all(prefix, &[given], &[]), found);
+        assert_eq!(all(&[given], &[]), found);
         fs::write(prefix.join("lib/libz.so.1"), "").unwrap();
-        assert_eq!(folders_of_all(prefix, &[], &[]), found[..2]);
+        assert_eq!(all(&[], &[]), found[..2]);
     }
 
     #[test]

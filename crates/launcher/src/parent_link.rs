@@ -5,10 +5,13 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 
-use launch::spawning::{RELEASE, SpawnReport};
+use std::time::Instant;
+
+use launch::spawning::{PORT_BYTES_MAX, RELEASE, SpawnReport};
 use sys::process::{self, Interest};
 
 use crate::is_no_end;
+use crate::protocol::START_TIME_MAX;
 
 /// The connection to the process that spawned the job.
 #[derive(Debug)]
@@ -37,6 +40,37 @@ impl ParentLink {
         let socket = File::from(io::stdin().as_fd().try_clone_to_owned()?);
         process::set_nonblocking(socket.as_raw_fd())?;
         Ok(Self { socket, is_released: false })
+    }
+
+    /// Waits for the name of the port to which the processes of the job connect.
+    ///
+    /// # Errors
+    /// The process has ended or gives no port; a message for the user.
+    pub(super) fn port(&mut self) -> Result<String, String> {
+        let (mut line, deadline) = (Vec::new(), Instant::now() + START_TIME_MAX);
+        loop {
+            let mut bytes = [0; PORT_BYTES_MAX];
+            match self.socket.read(&mut bytes) {
+                Ok(length) if length > 0 => line.extend_from_slice(&bytes[..length]),
+                Err(error) if is_no_end(&error) => {
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    let watched = [(self.socket.as_raw_fd(), Interest::Read)];
+                    match process::poll(&watched, Some(left)) {
+                        Ok(ready) if ready == [true] => {}
+                        Ok(_) => return Err("the process that spawns it opens no port".to_owned()),
+                        Err(error) => return Err(error.to_string()),
+                    }
+                }
+                _ => return Err("the process that spawns it has ended".to_owned()),
+            }
+            // Nothing follows the line before the processes have connected.
+            if let Some(name) = line.strip_suffix(b"\n") {
+                return Ok(String::from_utf8_lossy(name).into_owned());
+            }
+            if line.len() > PORT_BYTES_MAX {
+                return Err("the process that spawns it sends no name of a port".to_owned());
+            }
+        }
     }
 
     /// Reports to the process. A process that has ended or has left needs no report, and one that
@@ -94,6 +128,27 @@ mod tests {
         theirs.write_all(&[RELEASE]).unwrap();
         assert_eq!(link.read(), ParentState::Released);
         assert!(link.watched().is_none());
+    }
+
+    #[test]
+    fn the_port_arrives_in_pieces_before_the_release() {
+        let (mut link, mut theirs) = link();
+        let sender = std::thread::spawn(move || {
+            for piece in [&b"the na"[..], b"me", b"\n"] {
+                theirs.write_all(piece).unwrap();
+            }
+            theirs
+        });
+        assert_eq!(link.port().as_deref(), Ok("the name"));
+        sender.join().unwrap().write_all(&[RELEASE]).unwrap();
+        assert_eq!(link.read(), ParentState::Released);
+
+        let (mut link, theirs) = self::link();
+        drop(theirs);
+        assert!(link.port().unwrap_err().contains("has ended"));
+        let (mut link, mut theirs) = self::link();
+        theirs.write_all(&[b'x'; 2 * PORT_BYTES_MAX]).unwrap();
+        assert!(link.port().unwrap_err().contains("no name"));
     }
 
     #[test]

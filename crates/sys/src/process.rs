@@ -1,7 +1,7 @@
 //! Processes: starting them bound to their parent, observing them, ending them.
 
-use std::fs;
-use std::io::{self, PipeReader, PipeWriter};
+use std::fs::{self, File};
+use std::io::{self, PipeReader, PipeWriter, Read};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
@@ -272,7 +272,7 @@ pub fn is_foreground(descriptor: RawFd) -> bool {
 
 /// Returns the state of a process in words; `None` if it has ended.
 pub fn state(process: i32) -> Option<&'static str> {
-    Some(match stat(process)?.0 {
+    Some(match ProcessStatus::read(process)?.state {
         'R' => "running",
         'S' | 'I' => "sleeping",
         'D' => "waiting for a device",
@@ -326,13 +326,32 @@ pub fn has_ended(process: i32) -> bool {
     }
 }
 
-/// Returns the state of a process and its parent.
-fn stat(process: i32) -> Option<(char, i32)> {
-    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name may contain any bytes; the fields after its closing parenthesis may not.
-    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
-    let state = fields.next()?.chars().next()?;
-    Some((state, fields.next()?.parse().ok()?))
+/// The first fields of /proc/PID/stat.
+struct ProcessStatus {
+    name: String,
+    state: char,
+    parent: i32,
+}
+
+/// More bytes than the first four fields have: the name of a kernel thread has at most 64 bytes,
+/// that of another process 15.
+const STATUS_BYTES: usize = 256;
+
+impl ProcessStatus {
+    /// Reads the status of a process, with one system call besides opening and closing the file.
+    fn read(process: i32) -> Option<Self> {
+        let mut bytes = [0; STATUS_BYTES];
+        let length = File::open(format!("/proc/{process}/stat")).ok()?.read(&mut bytes).ok()?;
+        let text = String::from_utf8_lossy(&bytes[..length]);
+        // The name may contain any bytes; the fields after its closing parenthesis may not.
+        let (start, rest) = text.rsplit_once(')')?;
+        let mut fields = rest.split_whitespace();
+        Some(Self {
+            name: start.split_once('(')?.1.to_owned(),
+            state: fields.next()?.chars().next()?,
+            parent: fields.next()?.parse().ok()?,
+        })
+    }
 }
 
 /// Forks the process. Returns 0 in the child and the child's id in the parent.
@@ -458,7 +477,7 @@ pub fn descendants(ancestor: i32) -> Vec<i32> {
     let mut parents = Vec::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Ok(process) = entry.file_name().to_string_lossy().parse::<i32>() else { continue };
-        if let Some((_, parent)) = stat(process) {
+        if let Some(ProcessStatus { parent, .. }) = ProcessStatus::read(process) {
             parents.push((process, parent));
         }
     }
@@ -475,10 +494,25 @@ pub fn descendants(ancestor: i32) -> Vec<i32> {
 /// Returns the ancestors of `process`, its parent first, as far as this process can see them. Each
 /// is looked up when it is needed.
 pub fn ancestors(process: i32) -> impl Iterator<Item = i32> {
-    let parent = |process: &i32| stat(*process).map(|(_, parent)| parent).filter(|&one| one > 0);
+    let parent = |process: &i32| {
+        ProcessStatus::read(*process).map(|status| status.parent).filter(|&one| one > 0)
+    };
     // If a process ends meanwhile, its children get another parent, which may be no earlier
     // ancestor. So there might be more steps than there are processes.
     std::iter::successors(Some(process), parent).skip(1).take(ANCESTORS_MAX)
+}
+
+/// Returns the nearest process above this one that has this name, as lists of processes show it.
+pub fn ancestor_named(name: &str) -> Option<i32> {
+    let mut process = std::os::unix::process::parent_id() as i32;
+    for _ in 0..ANCESTORS_MAX {
+        let status = ProcessStatus::read(process)?;
+        if status.name == name {
+            return Some(process);
+        }
+        process = status.parent;
+    }
+    None
 }
 
 /// The maximum depth; processes are not nested deeper.
@@ -580,6 +614,8 @@ fn call(result: libc::c_int) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Stdio;
+
     use super::*;
 
     #[test]
@@ -593,6 +629,32 @@ mod tests {
         let own: Vec<i32> = ancestors(std::process::id() as i32).collect();
         assert_eq!(own.first(), Some(&(std::os::unix::process::parent_id() as i32)));
         assert!(own.len() <= ANCESTORS_MAX && ancestors(1).next().is_none());
+    }
+
+    #[test]
+    fn an_ancestor_is_found_by_its_name() {
+        let parent = std::os::unix::process::parent_id() as i32;
+        assert_eq!(ancestor_named(&name(parent).unwrap()), Some(parent));
+        assert_eq!(ancestor_named("no such process"), None);
+    }
+
+    #[test]
+    fn the_status_of_a_process_with_an_odd_name_is_read() {
+        // A shell that gives itself the name, and lives until its input is closed.
+        let renames = "printf ') R \\377 (' >/proc/self/comm; echo; read line";
+        let mut child = Command::new("bash")
+            .args(["-c", renames])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut byte = [0];
+        child.stdout.as_mut().unwrap().read_exact(&mut byte).unwrap();
+        let status = ProcessStatus::read(child.id() as i32).unwrap();
+        assert_eq!(status.parent, std::process::id() as i32);
+        assert_eq!(status.name, ") R \u{fffd} (");
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 
     #[test]

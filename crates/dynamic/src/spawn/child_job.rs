@@ -7,7 +7,6 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use base::variables::PARENT_PORT;
 use base::{Error, ErrorClass, Result};
 use launch::spawning::{RELEASE, REPORT_BYTES_MAX, SUBCOMMAND, SpawnReport};
 
@@ -35,32 +34,40 @@ enum ChildStage {
 const COMMAND: &str = "combray";
 
 impl ChildJob {
-    /// Starts the launcher of a job of these programs, whose processes connect to the port
-    /// `port_name` when they initialize MPI.
+    /// Starts the launcher of a job of these programs, whose processes connect to a port when they
+    /// initialize MPI. `open_port` returns its name; it is called while the launcher starts.
     ///
     /// # Errors
-    /// `Spawn` if there is no launcher, or it cannot be started.
+    /// `Spawn` if there is no launcher, or it cannot be started; those of `open_port`.
     pub(super) fn start(
         commands: &[SpawnCommand],
-        port_name: &str,
         failures: FailurePolicy,
+        open_port: impl FnOnce() -> Result<String>,
     ) -> Result<Self> {
         let launcher = launcher()?;
         let failed = |cause: io::Error| {
             let detail = format!("{} cannot be started: {cause}", launcher.display());
             Error::new(ErrorClass::Spawn, detail)
         };
-        let (socket, theirs) = sys::socket::pair().map_err(failed)?;
+        let (mut socket, theirs) = sys::socket::pair().map_err(failed)?;
         socket.set_nonblocking(true).map_err(failed)?;
         let mut command = Command::new(&launcher);
-        command.args(words(commands, failures)?).env(PARENT_PORT, port_name);
-        command.stdin(Stdio::from(OwnedFd::from(theirs)));
-        match command.status() {
+        command.args(words(commands, failures)?).stdin(Stdio::from(OwnedFd::from(theirs)));
+        let mut starting = command.spawn().map_err(failed)?;
+        // Its copy of the other end would hide the end of the launcher.
+        drop(command);
+        let port = open_port();
+        if let Ok(name) = &port {
+            // The end of a launcher that cannot read it is noticed later.
+            let _ = socket.write_all(format!("{name}\n").as_bytes());
+        }
+        match starting.wait() {
             // The program may have set that its children leave no exit status.
             Ok(_) => {}
             Err(cause) if cause.raw_os_error() == Some(sys::errno::ECHILD) => {}
             Err(cause) => return Err(failed(cause)),
         }
+        port?;
         let program = commands.first().map(|command| command.program().display().to_string());
         let program = program.unwrap_or_default();
         Ok(Self { socket, received: Vec::new(), stage: ChildStage::Starting, program })

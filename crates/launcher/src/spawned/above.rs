@@ -64,9 +64,7 @@ impl SpawnedOrigin {
             let what = "the process that spawns this job is not at the standard input";
             LaunchError::new(format!("{what}: {cause}"))
         })?;
-        let mut ancestors = process::ancestors(std::process::id() as i32);
-        let is_supervisor = |one: &i32| process::name(*one).as_deref() == Some(SUPERVISOR);
-        let supervisor = ancestors.find(is_supervisor);
+        let supervisor = process::ancestor_named(SUPERVISOR);
         supervisor.into_iter().for_each(follow);
         // If there is no connection, the job ends with that of the spawning process.
         let mut above = supervisor.and_then(|one| LauncherAbove::connect(one as u32).ok());
@@ -81,6 +79,14 @@ impl SpawnedOrigin {
         let _ = std::fs::write("/proc/self/comm", SPAWNED_LAUNCHER);
         let is_asked = above.is_some();
         Ok(Some(Self { parent, above, is_asked, version: 0, slots_may_return: false }))
+    }
+
+    /// Waits for the name of the port to which the processes of the job connect.
+    ///
+    /// # Errors
+    /// The process that spawns the job has ended, or gives no port.
+    pub fn port(&mut self) -> Result<String, LaunchError> {
+        self.parent.port().map_err(LaunchError::new)
     }
 
     /// Tells the process that spawned the job that it cannot be started.
