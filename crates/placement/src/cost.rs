@@ -23,7 +23,7 @@ pub fn cost(affinity: &Affinity, tree: &BranchTree, placement: &Placement) -> u1
 /// A placement that ignores communication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlacementOrder {
-    /// Leaf by leaf from left to right, the default of launchers.
+    /// Leaf by leaf in the order of the machines, the default of launchers.
     Packed,
     /// One rank on each branch in turn, on all levels.
     Scattered,
@@ -54,10 +54,10 @@ pub(crate) fn fill(
 ) -> Placement {
     let shares = shares(ranks, tree);
     let mut order = match order {
-        PlacementOrder::Packed => leaf_by_leaf(&shares),
+        PlacementOrder::Packed => leaf_by_leaf(tree, &shares),
         PlacementOrder::Scattered => in_turn(tree, 0, &shares),
         PlacementOrder::Random(seed) => {
-            let mut leaves = leaf_by_leaf(&shares);
+            let mut leaves = leaf_by_leaf(tree, &shares);
             Rng::with_seed(seed).shuffle(&mut leaves);
             leaves
         }
@@ -97,9 +97,9 @@ fn shares(ranks: u32, tree: &BranchTree) -> Vec<u64> {
     (0..tree.leaf_count()).map(&mut share).collect()
 }
 
-fn leaf_by_leaf(shares: &[u64]) -> Vec<u32> {
-    let leaves = (0..).zip(shares);
-    leaves.flat_map(|(leaf, &share)| std::iter::repeat_n(leaf, share as usize)).collect()
+fn leaf_by_leaf(tree: &BranchTree, shares: &[u64]) -> Vec<u32> {
+    let slots = |leaf: u32| std::iter::repeat_n(leaf, shares[leaf as usize] as usize);
+    tree.listed().into_iter().flat_map(slots).collect()
 }
 
 /// The slots below a vertex, taking one from each child in turn.

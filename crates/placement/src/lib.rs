@@ -1,11 +1,14 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod annealing;
 mod bisection;
 mod cost;
+mod embedding;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod graph;
+mod hierarchy;
 mod leaves;
 mod mapping;
 mod matrix;

@@ -2,8 +2,10 @@
 
 use fastrand::Rng;
 
+use crate::annealing::anneal;
 use crate::bisection::bisect;
 use crate::cost::{PlacementOrder, cost, fill};
+use crate::embedding::embedded;
 use crate::graph::{AffinityGraph, Half};
 use crate::leaves::{FreeLeaves, Placement};
 use crate::matrix::Affinity;
@@ -13,6 +15,9 @@ use crate::tree::BranchTree;
 
 /// A fixed seed, so that equal input gives an equal placement.
 const SEED: u64 = 0x00c0_b4a7;
+
+/// In networks: the shares of expensive exchanges that are accepted in the beginning of annealing.
+const HEATS: [f64; 2] = [0.3, 0.02];
 
 /// How often all pairs of groups below one vertex are improved.
 const ROUNDS_MAX: u32 = 3;
@@ -39,16 +44,62 @@ pub fn place(
     let packed = fill(affinity.ranks(), tree, PlacementOrder::Packed, fixed, &room);
     let bounded = affinity.bounded(tree.crossing_max());
     let divided = BranchDivision::new(&bounded, tree, &room, fixed).run();
-    let mut best = packed.clone();
-    let mut best_cost = cost(affinity, tree, &best);
-    for mut candidate in [packed, divided] {
+    let mut best = Best::new(affinity, tree, packed.clone());
+    let mut candidates = vec![packed, divided];
+    if fixed.iter().all(Option::is_none) {
+        candidates.extend(embedded(affinity, tree));
+    }
+    for mut candidate in candidates {
         improve(&bounded, tree, &room, fixed, &mut candidate);
-        let cost = cost(affinity, tree, &candidate);
-        if cost < best_cost {
-            (best, best_cost) = (candidate, cost);
+        best.consider(candidate);
+    }
+    if tree.network().is_some() {
+        for heat in HEATS {
+            if best.is_least() {
+                break;
+            }
+            let annealed = anneal(&bounded, tree, &room, fixed, &best.placement, heat);
+            best.consider(annealed);
         }
     }
-    Ok(best)
+    Ok(best.placement)
+}
+
+/// The best placement so far.
+struct Best<'a> {
+    affinity: &'a Affinity,
+    tree: &'a BranchTree,
+    placement: Placement,
+    cost: u128,
+}
+
+impl<'a> Best<'a> {
+    fn new(affinity: &'a Affinity, tree: &'a BranchTree, placement: Placement) -> Self {
+        let cost = cost(affinity, tree, &placement);
+        Self { affinity, tree, placement, cost }
+    }
+
+    fn consider(&mut self, placement: Placement) {
+        let cost = cost(self.affinity, self.tree, &placement);
+        if cost < self.cost {
+            (self.placement, self.cost) = (placement, cost);
+        }
+    }
+
+    /// Whether no pair of partners can be nearer, as all are as near as ranks can be.
+    fn is_least(&self) -> bool {
+        let Self { affinity, tree, .. } = self;
+        let leaves = || (0..tree.leaf_count()).filter(|leaf| tree.slots(*leaf) > 0);
+        let shares_leaf = u64::from(affinity.ranks()) > tree.slots_in_all()
+            || leaves().any(|leaf| tree.slots(leaf) > 1);
+        let least = match shares_leaf {
+            true => 0,
+            false => tree.neighbor_crossing(),
+        };
+        let weight = |rank| affinity.partners(rank).iter().map(|one| u128::from(one.1)).sum();
+        let twice: u128 = (0..affinity.ranks()).map(|rank: u32| -> u128 { weight(rank) }).sum();
+        self.cost <= twice / 2 * u128::from(least)
+    }
 }
 
 /// The state while all ranks are divided among the branches of a tree.

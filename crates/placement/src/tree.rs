@@ -2,6 +2,10 @@
 
 use std::ops::Range;
 
+use base::{GridDimension, NetworkDistances};
+
+use crate::hierarchy::{HostGroup, nested};
+
 /// The caller's description of a part of a machine or cluster: a tree of any shape.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Branch {
@@ -30,6 +34,12 @@ impl Branch {
         Self { crossing, children, ..Self::default() }
     }
 
+    /// The number of leaves.
+    fn leaf_count(&self) -> usize {
+        let below = self.children.iter().map(Self::leaf_count).sum();
+        if self.children.is_empty() { 1 } else { below }
+    }
+
     /// A regular tree with these numbers of children, level by level from the root. The cost of a
     /// byte is the number of edges on its path: two for each level.
     pub fn regular(arities: &[u32]) -> Self {
@@ -54,6 +64,22 @@ pub struct BranchTree {
     paths: Vec<u32>,
     /// The length of each path.
     height: usize,
+    /// The network between machines, if a byte's cost depends on more than the branch.
+    network: Option<MachineNetwork>,
+}
+
+/// A network between the machines of a tree.
+#[derive(Clone, Debug)]
+struct MachineNetwork {
+    distances: NetworkDistances,
+    /// The cost of a byte for each unit of distance.
+    per_link: u64,
+    /// The additional cost of a byte between machines.
+    inside: u64,
+    /// The host of each leaf.
+    hosts: Vec<u32>,
+    /// The leaves in the order of hosts.
+    listed: Vec<u32>,
 }
 
 /// A vertex of the tree.
@@ -72,8 +98,13 @@ pub(crate) struct TreeVertex {
 impl BranchTree {
     /// Builds a tree from a description.
     pub fn new(root: &Branch) -> Self {
-        let mut tree =
-            Self { vertices: Vec::new(), leaves: Vec::new(), paths: Vec::new(), height: 0 };
+        let mut tree = Self {
+            vertices: Vec::new(),
+            leaves: Vec::new(),
+            paths: Vec::new(),
+            height: 0,
+            network: None,
+        };
         let mut paths = Vec::new();
         tree.add(root, &mut Vec::new(), &mut paths);
         tree.height = paths.iter().map(Vec::len).max().unwrap_or(1);
@@ -81,6 +112,33 @@ impl BranchTree {
             path.resize(tree.height, path[path.len() - 1]);
             tree.paths.extend(path);
         }
+        tree
+    }
+
+    /// Builds the tree of machines in a network: as many machines as the network has hosts, in
+    /// their order. A byte between two machines costs `per_link` for each unit of distance, in
+    /// addition to the greatest cost inside a machine.
+    pub fn over_network(machines: &[Branch], distances: NetworkDistances, per_link: u64) -> Self {
+        assert_eq!(machines.len(), distances.hosts(), "each host is a machine");
+        if let [only] = machines {
+            return Self::new(only);
+        }
+        let inside = machines.iter().map(|machine| machine.crossing).max().unwrap_or_default();
+        let groups = nested(&distances);
+        let order = groups.hosts();
+        let diameter = diameter(&distances);
+        let mut tree =
+            Self::new(&branch_of(&groups, machines, inside + per_link * diameter));
+        let mut leaves_of = vec![Vec::new(); machines.len()];
+        let mut hosts = Vec::with_capacity(tree.leaves.len());
+        for host in order {
+            for _ in 0..machines[host as usize].leaf_count() {
+                leaves_of[host as usize].push(hosts.len() as u32);
+                hosts.push(host);
+            }
+        }
+        let listed = leaves_of.concat();
+        tree.network = Some(MachineNetwork { distances, per_link, inside, hosts, listed });
         tree
     }
 
@@ -128,8 +186,29 @@ impl BranchTree {
         self.vertices[0].slots
     }
 
+    /// The leaves in the order in which the machines were given; from left to right without a
+    /// network.
+    pub fn listed(&self) -> Vec<u32> {
+        match &self.network {
+            Some(network) => network.listed.clone(),
+            None => (0..self.leaf_count()).collect(),
+        }
+    }
+
+    /// The network between the machines, if there is one, and the host of each leaf.
+    pub(crate) fn network(&self) -> Option<(&NetworkDistances, &[u32])> {
+        self.network.as_ref().map(|network| (&network.distances, &network.hosts[..]))
+    }
+
     /// The cost of a byte between ranks on these two leaves.
     pub fn crossing(&self, a: u32, b: u32) -> u64 {
+        if let Some(network) = &self.network {
+            let (one, other) = (network.hosts[a as usize], network.hosts[b as usize]);
+            if one != other {
+                return network.inside
+                    + network.per_link * network.distances.between(one, other);
+            }
+        }
         let (a, b) = (self.path(a), self.path(b));
         let common = a.iter().zip(b).take_while(|(a, b)| a == b).count();
         self.vertices[a[common - 1] as usize].crossing
@@ -138,6 +217,16 @@ impl BranchTree {
     /// The greatest cost of a byte between any two leaves.
     pub(crate) fn crossing_max(&self) -> u64 {
         self.vertices.iter().map(|vertex| vertex.crossing).max().unwrap_or_default()
+    }
+
+    /// The least cost of a byte between two leaves with slots; 0 if there is one at most.
+    pub(crate) fn neighbor_crossing(&self) -> u64 {
+        let leaves: Vec<u32> =
+            (0..self.leaf_count()).filter(|leaf| self.slots(*leaf) > 0).collect();
+        let costs = leaves.iter().enumerate().flat_map(|(number, one)| {
+            leaves[..number].iter().map(|other| self.crossing(*one, *other))
+        });
+        costs.min().unwrap_or_default()
     }
 
     pub(crate) fn vertex(&self, number: u32) -> &TreeVertex {
@@ -164,9 +253,51 @@ impl BranchTree {
     }
 }
 
+/// The greatest distance between two hosts of a network, or a little more.
+fn diameter(distances: &NetworkDistances) -> u64 {
+    match distances {
+        NetworkDistances::Grid(dimensions) => {
+            let length = |one: &GridDimension| u64::from(one.extent) * u64::from(one.step);
+            dimensions.iter().map(length).sum()
+        }
+        NetworkDistances::Attached { hosts, between } => {
+            let up = hosts.iter().map(|(_, up)| u64::from(*up)).max().unwrap_or_default();
+            2 * up + u64::from(between.iter().copied().max().unwrap_or_default())
+        }
+    }
+}
+
+/// The branch of a group of machines, between which a byte costs at most `crossing`.
+fn branch_of(group: &HostGroup, machines: &[Branch], crossing: u64) -> Branch {
+    match group {
+        HostGroup::Host(host) => machines[*host as usize].clone(),
+        HostGroup::Groups(groups) => {
+            let below = groups.iter().map(|group| branch_of(group, machines, crossing));
+            Branch::of(crossing, below.collect())
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn machines_of_a_network_are_as_far_apart_as_their_hosts() {
+        let ring = NetworkDistances::Grid(vec![GridDimension {
+            extent: 4,
+            is_periodic: true,
+            step: 1,
+        }]);
+        let machines = vec![Branch { is_machine: true, ..Branch::regular(&[2]) }; 4];
+        let tree = BranchTree::over_network(&machines, ring, 10);
+        assert_eq!((tree.leaf_count(), tree.slots_in_all()), (8, 8));
+        let listed = tree.listed();
+        let crossing = |a: usize, b: usize| tree.crossing(listed[a], listed[b]);
+        assert_eq!([crossing(0, 1), crossing(0, 2), crossing(0, 4)], [2, 12, 22]);
+        assert_eq!([crossing(7, 0), crossing(3, 3)], [12, 0]);
+        assert!(tree.crossing_max() >= 22);
+    }
 
     #[test]
     fn leaves_are_numbered_from_left_to_right() {

@@ -9,13 +9,28 @@
 //! machine node[1-8]: package:2 core:8 pu:2
 //! ```
 //!
-//! Lines of Slurm's `topology.conf` (`SwitchName=left Nodes=node[1-4]`) are accepted too.
+//! Networks that are no trees have lines of other kinds, one or several `link` lines or one of the
+//! others. Hosts of a torus or mesh are listed with the last coordinate varying fastest; a
+//! dragonfly has groups, routers of each group, and hosts of each router.
+//!
+//! ```text
+//! link spine1: leaf[1-4]
+//! link leaf1 cost=2: node[1-8]
+//! torus 8x8x8: node[0-511]
+//! mesh 4x4 cost=1x3: node[0-15]
+//! dragonfly 9x4x2: node[0-71]
+//! ```
+//!
+//! The dump of an InfiniBand network (`ibnetdiscover`) is a description, too. Lines of Slurm's `topology.conf` (`SwitchName=left Nodes=node[1-4]`) are accepted too.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use base::GridDimension;
 use sys::environment;
 
+use crate::infiniband;
+use crate::network::{Builder, COST_MAX, Network, Router};
 use crate::tree::ParentRelation;
 use crate::{Kind, Object, ObjectId, Topology, TopologyError};
 
@@ -28,6 +43,16 @@ pub struct Cluster {
     above: HashMap<String, Arc<str>>,
     /// For each host, its hardware: a file name or a synthetic description, as written.
     machines: HashMap<String, Arc<str>>,
+    /// The network, if it is described by more than the switches above hosts.
+    network: Option<Network>,
+}
+
+/// What the lines of a description have given so far.
+#[derive(Default)]
+struct Lines {
+    /// The switches, with the names below them.
+    switches: Vec<(String, Vec<String>)>,
+    links: Builder,
 }
 
 /// One host of a cluster.
@@ -53,43 +78,91 @@ impl Cluster {
     /// the line.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut cluster = Self::default();
-        let mut switches = Vec::new();
+        if infiniband::is_dump(text) {
+            cluster.network = Some(infiniband::parse(text)?);
+            return cluster.completed(Lines::default());
+        }
+        let mut lines = Lines::default();
         for (number, line) in (1..).zip(text.lines()) {
             let line = line.split('#').next().unwrap_or_default().trim();
             if !line.is_empty() {
-                let read = cluster.read(line, &mut switches);
+                let read = cluster.read(line, &mut lines);
                 read.map_err(|wrong| format!("line {number}: {wrong}"))?;
             }
         }
-        let known: HashSet<String> = switches.iter().map(|(switch, _)| switch.clone()).collect();
-        let below = switches.into_iter().flat_map(|(_, below): (String, Vec<String>)| below);
-        let is_new = |name: &String| !known.contains(name) && !cluster.machines.contains_key(name);
-        cluster.hosts.extend(below.filter(is_new));
-        if cluster.hosts.is_empty() {
+        cluster.completed(lines)
+    }
+
+    /// Finds the hosts, and the network of links.
+    fn completed(mut self, mut lines: Lines) -> Result<Self, String> {
+        let switches: HashSet<&String> = lines.switches.iter().map(|(switch, _)| switch).collect();
+        let mut known: HashSet<String> = self.machines.keys().cloned().collect();
+        let below = lines.switches.iter().flat_map(|(_, below)| below);
+        let in_network = self.network.iter().flat_map(|network| network.hosts());
+        for name in below.chain(in_network).filter(|name| !switches.contains(name)) {
+            if known.insert(name.clone()) {
+                self.hosts.push(name.clone());
+            }
+        }
+        if !lines.links.is_empty() {
+            for (switch, below) in &lines.switches {
+                for name in below {
+                    lines.links.link(switch, name, 1)?;
+                }
+            }
+            let hosts = match self.hosts.is_empty() {
+                true => lines.links.ends(),
+                false => self.hosts.clone(),
+            };
+            self.hosts.clone_from(&hosts);
+            self.network = Some(lines.links.finish(hosts)?);
+        }
+        if let Some(network) = &self.network {
+            for (host, switch) in network.hosts().iter().zip(network.switch_of()) {
+                let Some(switch) = switch else { continue };
+                self.above.entry(host.clone()).or_insert_with(|| switch.into());
+            }
+            network.distances()?;
+            if let Some(outside) = self.hosts.iter().find(|host| !network.has_host(host)) {
+                return Err(format!("{outside} is not in the network"));
+            }
+            // In the order of the network.
+            self.hosts = network.hosts().to_vec();
+        }
+        if self.hosts.is_empty() {
             return Err("it names no machine".to_owned());
         }
-        match cluster.hosts.iter().find(|host| cluster.switches_above(host).is_none()) {
+        match self.hosts.iter().find(|host| self.switches_above(host).is_none()) {
             Some(host) => Err(format!("the switches above {host} form a cycle")),
-            None => Ok(cluster),
+            None => Ok(self),
         }
     }
 
-    fn read(
-        &mut self,
-        line: &str,
-        switches: &mut Vec<(String, Vec<String>)>,
-    ) -> Result<(), String> {
+    fn read(&mut self, line: &str, lines: &mut Lines) -> Result<(), String> {
         if let Some((switch, below)) = of_slurm(line) {
-            return self.add_switch(switch, &below, switches);
+            return self.add_switch(switch, &below, lines);
         }
         let wrong = || {
             format!(
-                "\"{line}\" is neither \"switch NAME: NAMES\" nor \"machine NAMES: DESCRIPTION\""
+                "\"{line}\" is neither \"switch NAME: NAMES\" nor \"machine NAMES: DESCRIPTION\", \
+                 nor a torus, mesh, dragonfly or link"
             )
         };
         let (head, rest) = line.split_once(':').ok_or_else(wrong)?;
         match head.split_once(char::is_whitespace) {
-            Some(("switch", name)) => self.add_switch(name.trim(), rest, switches),
+            Some(("switch", name)) => self.add_switch(name.trim(), rest, lines),
+            Some(("link", words)) => {
+                let (name, costs) = with_costs(words)?;
+                let cost = costs.map_or(Ok(1), |costs| the_only(&costs))?;
+                check_name(&name)?;
+                names_of(rest)?.iter().try_for_each(|other| lines.links.link(&name, other, cost))
+            }
+            Some((kind @ ("torus" | "mesh" | "dragonfly"), words)) => {
+                if self.network.is_some() {
+                    return Err("it describes a second network".to_owned());
+                }
+                self.add_network(kind, words, names_of(rest)?)
+            }
             Some(("machine", names)) => {
                 let description: Arc<str> = rest.trim().into();
                 for host in names_of(names)? {
@@ -104,32 +177,67 @@ impl Cluster {
         }
     }
 
-    fn add_switch(
-        &mut self,
-        switch: &str,
-        below: &str,
-        switches: &mut Vec<(String, Vec<String>)>,
-    ) -> Result<(), String> {
-        if switch.is_empty() || switch.contains(char::is_whitespace) {
-            return Err(format!("\"{switch}\" is not the name of a switch"));
+    /// Adds a network of this kind and these extents.
+    fn add_network(&mut self, kind: &str, words: &str, hosts: Vec<String>) -> Result<(), String> {
+        let (extents, costs) = with_costs(words)?;
+        let extents = numbers(&extents, NAMES_MAX as u32)?;
+        if hosts.iter().collect::<HashSet<_>>().len() < hosts.len() {
+            return Err("it names a host twice".to_owned());
         }
-        if switch.len() > NAME_BYTES_MAX {
-            return Err("a name in it is too long".to_owned());
+        if kind == "dragonfly" {
+            let [groups, routers, each] = extents[..] else {
+                return Err("a dragonfly needs GROUPSxROUTERSxHOSTS".to_owned());
+            };
+            let sizes = [groups, routers, each].map(|size| size as usize);
+            let (network, routers) = Network::dragonfly(sizes, hosts)?;
+            for Router { group, name, hosts } in routers {
+                let shared: Arc<str> = name.as_str().into();
+                for host in hosts {
+                    self.add_above(host, &shared)?;
+                }
+                self.add_above(name, &format!("group{group}").into())?;
+            }
+            self.network = Some(network);
+            return Ok(());
         }
+        let costs = costs.unwrap_or_else(|| vec![1; extents.len()]);
+        if costs.len() != extents.len() {
+            return Err(format!("a {kind} needs a cost for each of its dimensions"));
+        }
+        let is_periodic = kind == "torus";
+        let pairs = extents.iter().zip(&costs);
+        let dimensions =
+            pairs.map(|(&extent, &step)| GridDimension { extent, is_periodic, step }).collect();
+        self.network = Some(Network::grid(dimensions, hosts)?);
+        Ok(())
+    }
+
+    fn add_above(&mut self, name: String, switch: &Arc<str>) -> Result<(), String> {
+        match self.above.insert(name.clone(), switch.clone()) {
+            Some(other) => Err(format!("{name} is below {switch}, but also below {other}")),
+            None => Ok(()),
+        }
+    }
+
+    fn add_switch(&mut self, switch: &str, below: &str, lines: &mut Lines) -> Result<(), String> {
+        check_name(switch)?;
         let below = names_of(below)?;
         let shared: Arc<str> = switch.into();
         for name in &below {
-            if let Some(other) = self.above.insert(name.clone(), shared.clone()) {
-                return Err(format!("{name} is below {switch}, but also below {other}"));
-            }
+            self.add_above(name.clone(), &shared)?;
         }
-        switches.push((switch.to_owned(), below));
+        lines.switches.push((switch.to_owned(), below));
         check_count(self.above.len())
     }
 
     /// The names of the hosts.
     pub fn hosts(&self) -> &[String] {
         &self.hosts
+    }
+
+    /// The network between the hosts, if the description has more than switches above hosts.
+    pub fn network(&self) -> Option<&Network> {
+        self.network.as_ref()
     }
 
     /// The hardware of a host as the description gives it: a file name or a synthetic description.
@@ -146,6 +254,42 @@ impl Cluster {
                 .collect();
         above.reverse();
         (above.len() <= HEIGHT_MAX).then_some(above)
+    }
+}
+
+fn check_name(switch: &str) -> Result<(), String> {
+    if switch.is_empty() || switch.contains(char::is_whitespace) {
+        return Err(format!("\"{switch}\" is not the name of a switch"));
+    }
+    if switch.len() > NAME_BYTES_MAX {
+        return Err("a name in it is too long".to_owned());
+    }
+    Ok(())
+}
+
+/// Splits the costs of links off, as in `8x8 cost=1x2`.
+fn with_costs(words: &str) -> Result<(String, Option<Vec<u32>>), String> {
+    let words: Vec<&str> = words.split_whitespace().collect();
+    match words[..] {
+        [only] => Ok((only.to_owned(), None)),
+        [first, second] if second.starts_with("cost=") => {
+            Ok((first.to_owned(), Some(numbers(&second["cost=".len()..], COST_MAX)?)))
+        }
+        _ => Err(format!("\"{}\" is not a name or size with an optional cost=1", words.join(" "))),
+    }
+}
+
+/// Parses numbers from 1 to `most` with `x` between them.
+fn numbers(text: &str, most: u32) -> Result<Vec<u32>, String> {
+    let number = |word: &str| word.parse().ok().filter(|number| (1..=most).contains(number));
+    let all: Option<Vec<u32>> = text.split('x').map(number).collect();
+    all.ok_or_else(|| format!("\"{text}\" is not a list of numbers such as 4x4, from 1 to {most}"))
+}
+
+fn the_only(costs: &[u32]) -> Result<u32, String> {
+    match costs {
+        [only] => Ok(*only),
+        _ => Err("a link has one cost".to_owned()),
     }
 }
 
@@ -343,6 +487,26 @@ mod tests {
     }
 
     #[test]
+    fn networks_are_graphs() {
+        let torus = Cluster::parse("torus 2x3 cost=4x1: n[0-5]\nmachine n5,n0: core:2").unwrap();
+        assert_eq!(torus.hosts()[..2], ["n0", "n1"]);
+        let distances = |cluster: &Cluster| cluster.network().unwrap().distances().unwrap();
+        assert_eq!(distances(&torus).between(0, 5), 5);
+        assert!(torus.switches_above("n3").unwrap().is_empty());
+        let fly = Cluster::parse("dragonfly 3x2x1: n[0-5]").unwrap();
+        assert_eq!(fly.switches_above("n3").unwrap(), ["group1", "group1-router1"]);
+        // Two leaf switches below two spines.
+        let links = "link spine1: leaf1,leaf2\nlink spine2 cost=3: leaf[1-2]\n\
+                     link leaf1: a,b\nlink leaf2: c";
+        let clos = Cluster::parse(links).unwrap();
+        assert_eq!(clos.hosts(), ["a", "b", "c"]);
+        assert_eq!([distances(&clos).between(0, 1), distances(&clos).between(0, 2)], [2, 4]);
+        let tree = Cluster::parse("switch leaf1: a b\nswitch leaf2: c\nlink top: leaf[1-2]").unwrap();
+        assert_eq!(tree.switches_above("b").unwrap(), ["leaf1"]);
+        assert_eq!([distances(&tree).between(0, 1), distances(&tree).between(0, 2)], [2, 4]);
+    }
+
+    #[test]
     fn what_is_wrong_is_reported_with_its_line() {
         for (text, expected) in [
             ("switch a: b\nmoon", "line 2: \"moon\" is neither"),
@@ -353,6 +517,19 @@ mod tests {
             ("machine a: x\nmachine a: y", "line 2: a was described before"),
             ("switch a: b n\nswitch b: a", "form a cycle"),
             ("# nothing", "names no machine"),
+            ("torus 2x2: n[1-5]", "line 1: the extents"),
+            ("torus 2x0: n[1-5]", "line 1: \"2x0\" is not a list"),
+            ("torus 70000x70000x70000x70000: n1", "line 1: the extents"),
+            ("torus 2 cost=1x2: n[1-2]", "line 1: a torus needs a cost for each"),
+            ("torus 2: a a", "line 1: it names a host twice"),
+            ("torus 2: a b\nmesh 2: c d", "line 2: it describes a second network"),
+            ("torus 2: a b\nmachine c: core:1", "c is not in the network"),
+            ("dragonfly 2x2: n[1-4]", "line 1: a dragonfly needs"),
+            ("dragonfly 2x2x2: n[1-4]", "line 1: the product of groups"),
+            ("link a: a", "line 1: a is linked with itself"),
+            ("link a cost=1x2: b", "line 1: a link has one cost"),
+            ("link a: b\nlink b cost=2: a", "have two costs"),
+            ("link a: b\nlink c: d", "no links connect"),
             ("switch a: n[1-999999999999]", "not a name"),
             ("switch a: n[1-90000][1-90000]", "too many"),
             ("switch a: n[1-90000]\nswitch b: m[1-90000]", "line 2: it contains too many names"),

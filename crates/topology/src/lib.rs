@@ -6,8 +6,10 @@ mod error;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod hwloc;
+mod infiniband;
 mod job;
 mod locality;
+mod network;
 mod object;
 mod parts;
 mod tree;
@@ -19,6 +21,7 @@ pub use error::TopologyError;
 pub use hwloc::{Hwloc, LIBRARY, Scope};
 pub use job::JobMap;
 pub use locality::{Locality, NEAR};
+pub use network::{Network, NetworkLink};
 pub use object::{DeviceKind, Kind, Object, ObjectId};
 pub use parts::{NoParts, Parts, parts_from_text, parts_to_text};
 pub use tree::{Distances, Topology};

@@ -3,6 +3,8 @@
 //! scotch) is installed.
 
 mod applications;
+pub mod network;
+mod published;
 
 use std::fmt::Write;
 use std::fs;
@@ -69,6 +71,17 @@ fn extents(ranks: u32, dimensions: usize) -> Vec<u32> {
     extents
 }
 
+/// Compares all patterns on this network, of which each host takes one rank.
+pub fn compare_on(network: &network::Network) -> impl Iterator<Item = Row> + '_ {
+    let ranks = network.distances.hosts() as u32;
+    let published = published::matrices(ranks);
+    matrices(ranks).into_iter().chain(published).map(move |(name, matrix)| {
+        let machines = vec![Branch::leaf(1); ranks as usize];
+        let tree = BranchTree::over_network(&machines, network.distances.clone(), 1);
+        row_on(ranks, name, &matrix, &tree, &network.target)
+    })
+}
+
 /// The result of one comparison: the cost of our placement divided by the cost of each other
 /// placement.
 pub struct Row {
@@ -86,14 +99,29 @@ pub struct Row {
 
 fn row(ranks: u32, name: &'static str, matrix: &Matrix, arities: &[u32]) -> Row {
     let tree = BranchTree::new(&Branch::regular(arities));
+    let mut text = format!("tleaf {}", arities.len());
+    for (depth, arity) in arities.iter().enumerate() {
+        let _ = write!(text, " {arity} {}", 2 * (arities.len() - depth));
+    }
+    row_on(ranks, name, matrix, &tree, &text)
+}
+
+/// `target` is the tree in Scotch's format.
+fn row_on(
+    ranks: u32,
+    name: &'static str,
+    matrix: &Matrix,
+    tree: &BranchTree,
+    target: &str,
+) -> Row {
     let affinity = matrix.affinity(Weighing::Bytes);
     let start = Instant::now();
-    let placed = place(&affinity, &tree, &[]).expect("there are slots");
+    let placed = place(&affinity, tree, &[]).expect("there are slots");
     let seconds = start.elapsed().as_secs_f64();
-    let ours = cost(&affinity, &tree, &placed) as f64;
-    let ratio = |placement: &Placement| ours / cost(&affinity, &tree, placement) as f64;
-    let of_order = |order| ratio(&place_in_order(ranks, &tree, order).expect("there are slots"));
-    let scotch = by_scotch(&affinity, arities);
+    let ours = cost(&affinity, tree, &placed) as f64;
+    let ratio = |placement: &Placement| ours / cost(&affinity, tree, placement) as f64;
+    let of_order = |order| ratio(&place_in_order(ranks, tree, order).expect("there are slots"));
+    let scotch = by_scotch(&affinity, tree, target);
     let mut loads = vec![0; tree.leaf_count() as usize];
     scotch.iter().flat_map(Placement::leaves).for_each(|leaf| loads[*leaf as usize] += 1);
     Row {
@@ -109,34 +137,36 @@ fn row(ranks: u32, name: &'static str, matrix: &Matrix, arities: &[u32]) -> Row 
 }
 
 /// Scotch's placement, if it is installed.
-fn by_scotch(affinity: &Affinity, arities: &[u32]) -> Option<Placement> {
+fn by_scotch(affinity: &Affinity, tree: &BranchTree, target: &str) -> Option<Placement> {
     let private = tempfile::tempdir().unwrap();
     let folder = private.path().join("placement");
     fs::create_dir_all(&folder).ok()?;
-    let placement = run_scotch(&folder, affinity, arities);
+    let placement = run_scotch(&folder, affinity, tree, target);
     let _ = fs::remove_dir_all(&folder);
     placement
 }
 
-fn run_scotch(folder: &Path, affinity: &Affinity, arities: &[u32]) -> Option<Placement> {
+fn run_scotch(
+    folder: &Path,
+    affinity: &Affinity,
+    tree: &BranchTree,
+    target_text: &str,
+) -> Option<Placement> {
     let [graph, target, mapping] = ["graph", "target", "mapping"].map(|name| folder.join(name));
     fs::write(&graph, graph_text(affinity)).ok()?;
-    let mut text = format!("tleaf {}", arities.len());
-    for (depth, arity) in arities.iter().enumerate() {
-        let _ = write!(text, " {arity} {}", 2 * (arities.len() - depth));
-    }
-    fs::write(&target, text).ok()?;
+    fs::write(&target, target_text).ok()?;
     let status = Command::new("scotch_gmap-int64")
         .args([&graph, &target, &mapping].map(|path| path.as_os_str()))
         .status();
     if !status.ok()?.success() {
         return None;
     }
+    let listed = tree.listed();
     let mut leaves = vec![0; affinity.ranks() as usize];
     for line in fs::read_to_string(&mapping).ok()?.lines().skip(1) {
         let mut numbers = line.split_whitespace().filter_map(|word| word.parse::<u32>().ok());
         let (rank, leaf) = (numbers.next()?, numbers.next()?);
-        *leaves.get_mut(rank as usize)? = leaf;
+        *leaves.get_mut(rank as usize)? = *listed.get(leaf as usize)?;
     }
     Some(Placement::new(leaves))
 }
