@@ -178,6 +178,33 @@ def services_are_found_by_their_names(runner):
             assert not left, f"names are left: {left}"
 
 
+def published_services_are_listed_and_removed(runner):
+    """`combray names`: a service of a process that was killed, and one of a process that runs."""
+    needs_combray(runner)
+    with tempfile.TemporaryDirectory(prefix="names-") as folder:
+        names = lambda *words: run(["env", f"COMBRAY_NAMES={folder}", hangs.command(runner), "names", *words])
+        code, output, _ = names()
+        assert code == 0 and output == f"no service is published in {folder}\n", output
+        job = subprocess.Popen([*runner.mpiexec, "-x", f"COMBRAY_NAMES={folder}", "-n", "1", runner.build / "connected_jobs",
+                                "published", "accept", "ocean"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        deadline = time.monotonic() + SECONDS_MAX
+        while output.startswith("no service"):
+            assert time.monotonic() < deadline and job.poll() is None, output
+            output = names()[1]
+        lines = output.splitlines()
+        assert len(lines) == 3 and lines[0].startswith("service ") and "has ended" not in output, output
+        code, output, _ = names("--remove-ended")
+        assert (code, output) == (0, "") and len(list(pathlib.Path(folder).iterdir())) == 1, output
+        job.kill()
+        job.communicate()
+        while "has ended" not in names()[1]:
+            assert time.monotonic() < deadline
+        code, output, _ = names("--remove-ended")
+        assert code == 0 and output.startswith("removed: ") and not list(pathlib.Path(folder).iterdir()), output
+        code, output, _ = names("--remove", "ocean")
+        assert code == 2 and 'no service "ocean" is published' in output, output
+
+
 def processes_with_a_socket_in_common(runner):
     both_end_well(runner, "joined", 1, 1)
 
@@ -221,6 +248,7 @@ SCENARIOS = [
     one_process_of_a_large_job_meets_another_machine_alone,
     networks_over_which_jobs_do_not_connect_are_named,
     services_are_found_by_their_names,
+    published_services_are_listed_and_removed,
     processes_with_a_socket_in_common,
     a_wait_for_another_job_is_explained,
     halves_of_a_job,

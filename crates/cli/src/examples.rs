@@ -73,6 +73,14 @@ pub const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     (
+        "names",
+        &[
+            ("combray names", "all services, with the processes that have published them"),
+            ("combray names --remove ocean", "one of them, whose process runs on another machine"),
+            ("combray names --remove-ended", "those that ended processes have left"),
+        ],
+    ),
+    (
         "resize",
         &[
             ("combray resize +2", "two processes more, in free slots of the job"),

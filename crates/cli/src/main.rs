@@ -14,6 +14,7 @@ mod fortran;
 mod info;
 mod manual;
 mod memory;
+mod names;
 mod openmp;
 mod place;
 mod prefix;
@@ -103,6 +104,9 @@ enum CombrayCommand {
     },
     /// Shows what the ranks of a job do, and why it hangs: combray ps, while it runs
     Ps(ps::PsOptions),
+    /// Lists the services that jobs of this user have published with MPI_Publish_name, and removes
+    /// them
+    Names(names::NamesOptions),
     /// Asks a running elastic program to have more or fewer processes: combray resize +2
     Resize(resize::ResizeOptions),
     /// Measures the rails between two processes, here or on two hosts, and keeps the figures for
@@ -220,6 +224,7 @@ fn main() -> ExitCode {
                 }),
             CombrayCommand::Openmp { words } => openmp::run(&words).map(|never| match never {}),
             CombrayCommand::Ps(options) => ps::run(&options),
+            CombrayCommand::Names(options) => names::run(&options),
             CombrayCommand::Resize(options) => resize::run(&options),
             CombrayCommand::Sample(options) => sample::run(&options),
             CombrayCommand::Place(options) => place::run(&options),

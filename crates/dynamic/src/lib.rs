@@ -26,11 +26,11 @@ use meeting::{Meeting, wait};
 pub use handshake::PortSide;
 pub use joining::join;
 pub use link::RootLink;
-pub use names::PublishedNames;
+pub use names::{PublishedNames, PublishedService, PublisherState};
 pub use pair::{MetPeer, PairMeeting, release_peer};
 pub use port::{Port, PortSearch, PortTarget, Ports};
 pub use port_name::PortSecret;
-pub use spawn::{ChildJobs, SpawnCommand, Spawned, connect_to_parent, spawn};
+pub use spawn::{ChildJobs, SpawnCommand, Spawned, connect_to_parent, is_spawned, spawn};
 pub use wanted::wanted_size;
 
 /// The time that the other job has for each step, at least; longer if the timeout of hosts is

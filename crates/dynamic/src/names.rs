@@ -1,5 +1,9 @@
 //! Published names of ports (section 11.9.4 of the MPI standard): a file for each name, in a folder
 //! that only this user can write.
+//!
+//! The first line of a file has the machine and the number of the process that has published the
+//! name, the second one its host and the length of the name of the port. That name follows, then
+//! the name of the service. Another version may have another second line.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
@@ -18,8 +22,41 @@ pub struct PublishedNames {
     folder: PathBuf,
 }
 
-/// The longest file that is read, in bytes; a port name has at most 255.
-const FILE_BYTES_MAX: u64 = 4096;
+/// A service that a job of this user has published.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublishedService {
+    /// Its name.
+    pub name: Vec<u8>,
+    /// The host of the process that has published it.
+    pub host: String,
+    /// The number of that process.
+    pub process: u32,
+    /// What is known of that process.
+    pub state: PublisherState,
+}
+
+/// What is known of a process that has published a service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PublisherState {
+    /// It runs.
+    Running,
+    /// It has ended, and nobody accepts at the port.
+    Ended,
+    /// It is, or was, on another machine.
+    Elsewhere,
+}
+
+/// What the file of a service contains.
+struct ServiceFile {
+    machine: String,
+    process: u32,
+    /// What follows the first line.
+    rest: Vec<u8>,
+}
+
+/// The longest file that is read, in bytes. A port name has at most 255 bytes, the name of a
+/// service any number.
+const FILE_BYTES_MAX: u64 = 64 << 10;
 
 /// How long a process waits for others that change the folder, and how often it tries.
 const LOCK_TIME_MAX: Duration = Duration::from_secs(5);
@@ -102,8 +139,9 @@ impl PublishedNames {
         let mut options = OpenOptions::new();
         let mut written = options.write(true).create_new(true).mode(0o600).open(&draft);
         written = written.and_then(|mut draft| {
-            draft.write_all(format!("{} {own}\n", runtime::machine_name()).as_bytes())?;
-            draft.write_all(port)?;
+            let host = sys::process::host_name();
+            let head = format!("{} {own}\n{} {host}\n", runtime::machine_name(), port.len());
+            draft.write_all(&[head.as_bytes(), port, service].concat())?;
             Ok(draft)
         });
         if let Err(cause) = written.map(drop) {
@@ -135,8 +173,8 @@ impl PublishedNames {
     /// `Name` if the service is not published.
     pub fn look_up(&self, service: &[u8]) -> Result<Vec<u8>> {
         let found = self.read(&self.file(service));
-        let (_, port) = found.ok_or_else(|| self.unknown(ErrorClass::Name, service))?;
-        Ok(port)
+        let port = found.and_then(|file| Some(file.parts()?.port.to_vec()));
+        port.ok_or_else(|| self.unknown(ErrorClass::Name, service))
     }
 
     /// Removes a service (`MPI_Unpublish_name`).
@@ -147,8 +185,8 @@ impl PublishedNames {
         let file = self.file(service);
         let unknown = || self.unknown(ErrorClass::Service, service);
         let _lock = self.lock()?;
-        let (_, published) = self.read(&file).ok_or_else(unknown)?;
-        if published != port {
+        let published = self.read(&file).ok_or_else(unknown)?;
+        if published.parts().is_none_or(|parts| parts.port != port) {
             return Err(Error::new(
                 ErrorClass::Service,
                 "the service is published with another port name than the one given",
@@ -157,24 +195,54 @@ impl PublishedNames {
         fs::remove_file(file).map_err(|_| unknown())
     }
 
-    /// Whether the process that has published a file was on this machine and has ended.
-    fn is_left_over(&self, file: &Path) -> bool {
-        let Some((publisher, _)) = self.read(file) else { return false };
-        let Some((machine, process)) = publisher.rsplit_once(' ') else { return false };
-        machine == runtime::machine_name() && process.parse().is_ok_and(sys::process::has_ended)
+    /// Removes a service, whatever its port.
+    ///
+    /// # Errors
+    /// `Service` if it is not published.
+    pub fn remove(&self, service: &[u8]) -> Result<()> {
+        let _lock = self.lock()?;
+        let removed = fs::remove_file(self.file(service));
+        removed.map_err(|_| self.unknown(ErrorClass::Service, service))
     }
 
-    /// Reads a file of this user: who has published it, and the name of the port.
-    fn read(&self, file: &Path) -> Option<(String, Vec<u8>)> {
+    /// Returns all services, in the order of their names.
+    pub fn list(&self) -> Vec<PublishedService> {
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let files = entries.filter_map(|entry| self.read(&entry.path()));
+        let mut services: Vec<PublishedService> = files
+            .filter_map(|file| {
+                let ServiceParts { name, host, .. } = file.parts()?;
+                let (name, host) = (name.to_vec(), host.to_owned());
+                Some(PublishedService { name, host, process: file.process, state: file.state() })
+            })
+            .collect();
+        services.sort_by(|one, other| one.name.cmp(&other.name));
+        // The draft of a file that is just being written.
+        services.dedup();
+        services
+    }
+
+    /// Returns the folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Whether the process that has published a file was on this machine and has ended.
+    fn is_left_over(&self, file: &Path) -> bool {
+        self.read(file).is_some_and(|file| file.state() == PublisherState::Ended)
+    }
+
+    /// Reads a file of this user.
+    fn read(&self, file: &Path) -> Option<ServiceFile> {
         let is_own =
             |metadata: &fs::Metadata| metadata.is_file() && metadata.uid() == sys::process::user();
         let opened = sys::files::open_as_expected(file, is_own).ok()?;
         let mut bytes = Vec::new();
         opened.take(FILE_BYTES_MAX).read_to_end(&mut bytes).ok()?;
-        let end = bytes.iter().position(|byte| *byte == b'\n')?;
-        let port = bytes.split_off(end + 1);
-        bytes.pop();
-        Some((String::from_utf8(bytes).ok()?, port))
+        let (line, rest) = line_of(&bytes)?;
+        let (machine, process) = line.rsplit_once(' ')?;
+        let (machine, process) = (machine.to_owned(), process.parse().ok()?);
+        Some(ServiceFile { machine, process, rest: rest.to_vec() })
     }
 
     fn unknown(&self, class: ErrorClass, service: &[u8]) -> Error {
@@ -186,6 +254,37 @@ impl PublishedNames {
         );
         Error::new(class, detail)
     }
+}
+
+/// What follows the first line of a file.
+struct ServiceParts<'a> {
+    host: &'a str,
+    port: &'a [u8],
+    name: &'a [u8],
+}
+
+impl ServiceFile {
+    /// Returns what follows the first line; none if another version has written it.
+    fn parts(&self) -> Option<ServiceParts<'_>> {
+        let (line, rest) = line_of(&self.rest)?;
+        let (length, host) = line.split_once(' ')?;
+        let (port, name) = rest.split_at_checked(length.parse().ok()?)?;
+        Some(ServiceParts { host, port, name })
+    }
+
+    fn state(&self) -> PublisherState {
+        if self.machine != runtime::machine_name() {
+            return PublisherState::Elsewhere;
+        }
+        let has_ended = i32::try_from(self.process).is_ok_and(sys::process::has_ended);
+        if has_ended { PublisherState::Ended } else { PublisherState::Running }
+    }
+}
+
+/// Splits the first line off.
+fn line_of(bytes: &[u8]) -> Option<(&str, &[u8])> {
+    let end = bytes.iter().position(|byte| *byte == b'\n')?;
+    Some((str::from_utf8(&bytes[..end]).ok()?, &bytes[end + 1..]))
 }
 
 fn in_use(folder: &Path, why: &str) -> Error {
@@ -257,6 +356,44 @@ mod tests {
             assert_eq!(published.len(), 1, "round {round}: {published:?}");
             assert_eq!(names.look_up(service.as_bytes()).unwrap(), published);
         }
+    }
+
+    #[test]
+    fn services_are_listed_with_the_state_of_their_processes() {
+        let folder = tempfile::tempdir().unwrap();
+        let names = PublishedNames::in_folder(folder.path().to_owned()).unwrap();
+        let (one, other) = (&b"a service\nof two lines \xff"[..], &b"other"[..]);
+        names.publish(other, b"a port\nof two lines").unwrap();
+        names.publish(one, b"").unwrap();
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let ended = child.id();
+        child.wait().unwrap();
+        let machine = runtime::machine_name();
+        for (file, text) in [
+            ("ended", format!("{machine} {ended}\n4 host\nportpast")),
+            ("elsewhere", "another machine 7\n4 far\nportstrange".to_owned()),
+            ("older", format!("{machine} {ended}\nport")),
+            ("longer", format!("{machine} {ended}\n9 host\nport")),
+            ("nonsense", "nonsense".to_owned()),
+        ] {
+            fs::write(folder.path().join(file), text).unwrap();
+        }
+        let (own, host) = (std::process::id(), sys::process::host_name());
+        let service = |name: &[u8], host: &str, process, state| {
+            let (name, host) = (name.to_vec(), host.to_owned());
+            PublishedService { name, host, process, state }
+        };
+        let expected = [
+            service(one, &host, own, PublisherState::Running),
+            service(other, &host, own, PublisherState::Running),
+            service(b"past", "host", ended, PublisherState::Ended),
+            service(b"strange", "far", 7, PublisherState::Elsewhere),
+        ];
+        assert_eq!(names.list(), expected);
+        assert_eq!(names.look_up(other).unwrap(), b"a port\nof two lines");
+        names.remove(one).unwrap();
+        assert_eq!(class(names.remove(one)), ErrorClass::Service);
+        assert_eq!(names.list(), expected[1..]);
     }
 
     #[test]

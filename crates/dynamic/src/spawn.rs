@@ -131,6 +131,11 @@ pub fn spawn(
     Spawned { intercommunicator, processes }
 }
 
+/// Whether processes of another job have spawned the job of this process.
+pub fn is_spawned() -> bool {
+    sys::environment::text(PARENT_PORT).is_some()
+}
+
 /// Connects to the processes that have spawned the job of this process, and returns the
 /// intercommunicator with them (`MPI_Comm_get_parent`); `None` if the job was not spawned.
 /// Collective in the job, whose processes may have different models of initialization: the world,

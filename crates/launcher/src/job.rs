@@ -103,6 +103,8 @@ pub struct JobSetup {
     pub universe_size: u32,
     /// The process id of the launcher, by which users name the job.
     pub launcher: u32,
+    /// Whether processes of another job have spawned this one.
+    pub is_spawned: bool,
     /// The name of the job among the launchers, if it was spawned and its parents have a launcher.
     pub name: Option<String>,
     /// The slots of the hosts, those of the job's own processes being taken.
@@ -159,6 +161,7 @@ pub struct JobState<'a> {
     now: Instant,
     begun: Instant,
     launcher: u32,
+    is_spawned: bool,
     console: Console,
     probes: SystemProbes,
     /// The requests to the PMI server that wait for a debugger; none once there is none to wait
@@ -227,6 +230,7 @@ impl<'a> JobState<'a> {
             now,
             begun: now,
             launcher: setup.launcher,
+            is_spawned: setup.is_spawned,
             console: setup.console,
             probes: setup.probes,
             held: (setup.start_of_ranks == StartOfRanks::AfterDebugger).then(Vec::new),
@@ -601,7 +605,12 @@ impl<'a> JobState<'a> {
 
     /// Writes a message to the error output.
     fn print_message(&mut self, message: &str) {
-        let line = format!("combray: {}\n", base::without_error_numbers(message));
+        let message = base::without_error_numbers(message);
+        // The job that the user has started has the same ranks.
+        let line = match self.is_spawned {
+            true => format!("combray: spawned job {}: {message}\n", self.launcher),
+            false => format!("combray: {message}\n"),
+        };
         self.actions.output(OutputStream::Errors).extend_from_slice(line.as_bytes());
     }
 

@@ -44,7 +44,11 @@ fn report(crash: &Crash) {
     if !is_sent {
         let name = signal::name(crash.signal);
         let lines = lines.replace('\n', "\n  ");
-        print_message(&format!("rank {rank} on {} ends by {name}\n  {lines}", host_name()));
+        print_message(&format!(
+            "{} on {} ends by {name}\n  {lines}",
+            crate::report::named_rank(*rank),
+            host_name()
+        ));
     }
 }
 

@@ -308,6 +308,15 @@ fn exit_code(code: c_int) -> i32 {
 /// The number of functions of the program that a message shows at most.
 const CALLERS_SHOWN: usize = 3;
 
+/// Returns a rank of the own job, for messages, which distinguish the ranks of spawned jobs from
+/// those of the job that the user has started.
+pub fn named_rank(rank: u32) -> String {
+    match dynamic::is_spawned() {
+        true => format!("rank {rank} of a spawned job"),
+        false => format!("rank {rank}"),
+    }
+}
+
 /// Returns the text that is printed about an error that ends the process.
 fn ending(call: &Call, code: c_int, text: Option<&str>, reason: &str) -> String {
     let library = call.library;
@@ -321,7 +330,7 @@ fn ending(call: &Call, code: c_int, text: Option<&str>, reason: &str) -> String 
     let callers = if callers.is_empty() { callers } else { format!(" Called by {callers}.") };
     let process = &library.process;
     let rank = match process.is_joined() {
-        true => format!("rank {} on ", process.rank()),
+        true => format!("{} on ", named_rank(process.rank())),
         false => format!("process {} on ", std::process::id()),
     };
     format!("{rank}{}: {text}.{callers} {reason}", host_name())

@@ -47,6 +47,7 @@ fn setup(
         applications: vec![0; hosts * each],
         universe_size: (hosts * each) as u32,
         launcher: 1,
+        is_spawned: false,
         name: None,
         slots: SlotTable::default(),
         rank_slots: Vec::new(),

@@ -29,6 +29,11 @@ impl InputSource {
         }
     }
 
+    /// Whether it is that of a spawned job, which reads nothing of the input of the launcher above.
+    pub(super) fn is_of_spawned_job(&self) -> bool {
+        matches!(self, Self::Nothing)
+    }
+
     /// Takes the source, so that one process reads from it.
     pub(super) fn take(&mut self) -> Self {
         std::mem::replace(self, Self::Nothing)

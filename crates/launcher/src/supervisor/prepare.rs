@@ -45,7 +45,7 @@ pub(super) fn prepare(
     mut input: InputSource,
     table: Option<&TableWriter>,
 ) -> Result<PreparedJob, LaunchError> {
-    let console = input.console();
+    let (console, is_spawned) = (input.console(), input.is_of_spawned_job());
     let placement = plan.placement()?;
     let applications: Vec<u32> = (0..)
         .zip(&plan.applications)
@@ -99,6 +99,7 @@ pub(super) fn prepare(
         universe_size: slots.slots().max(applications.len() as u32),
         applications,
         launcher,
+        is_spawned,
         name: name.map(str::to_owned),
         slots,
         rank_slots,

@@ -152,8 +152,8 @@ pub fn abort(call: &Call, comm: KnownCommunicator, errorcode: c_int) -> CallOutc
     let _ = comm;
     let process = &call.library.process;
     let reason = format!(
-        "rank {} on {} called MPI_Abort with the error code {errorcode}, so the job ends",
-        process.rank(),
+        "{} on {} called MPI_Abort with the error code {errorcode}, so the job ends",
+        report::named_rank(process.rank()),
         host_name()
     );
     process.abort(errorcode, &reason)

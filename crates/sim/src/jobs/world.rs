@@ -135,6 +135,7 @@ impl<'a> JobWorld<'a> {
             applications: vec![0; size as usize],
             universe_size: size,
             launcher: 1,
+            is_spawned: false,
             name: None,
             slots: launcher::SlotTable::default(),
             rank_slots: Vec::new(),
