@@ -137,6 +137,11 @@ pub(crate) fn serve() {
     office.has_thread.store(started.is_ok(), Ordering::Release);
 }
 
+/// Whether a thread answers requests.
+pub(crate) fn has_thread() -> bool {
+    office().is_some_and(|office| office.has_thread.load(Ordering::Acquire))
+}
+
 /// Checks for a first request, if no thread answers requests yet.
 #[cold]
 pub(crate) fn answer_requests() {

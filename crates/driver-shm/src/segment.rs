@@ -29,7 +29,7 @@ use queues::ring::{self, LINE_BYTES};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sys::mapping::Mapping;
-use sys::{futex, membarrier};
+use sys::{futex, membarrier, process};
 
 use crate::card::{SegmentCard, SegmentOwner};
 use crate::passing;
@@ -497,6 +497,21 @@ impl Doorbell for MappedSegment {
         futex::wait(self.header().bell.word(), ticket, Some(timeout));
     }
 
+    /// A process without a thread for requests must look itself for peers that cannot open its
+    /// descriptors.
+    fn can_wait_beside(&self) -> bool {
+        futex::can_wait_for_either() && (passing::has_thread() || process::is_traceable())
+    }
+
+    fn wait_beside(&self, ticket: u32, beside: (&AtomicU32, u32), timeout: Duration) {
+        match futex::can_wait_for_either() {
+            true => {
+                futex::wait_for_either([(self.header().bell.word(), ticket), beside], timeout);
+            }
+            false => self.wait(ticket, timeout),
+        }
+    }
+
     fn ring(&self) {
         self.ring_if_armed();
     }
@@ -591,6 +606,17 @@ impl Doorbell for DescriptorBell {
         match self.has_others.load(Ordering::SeqCst) {
             true => self.wait_on_descriptors(ticket, timeout),
             false => self.segment.wait(ticket, timeout),
+        }
+    }
+
+    fn can_wait_beside(&self) -> bool {
+        !self.has_others.load(Ordering::SeqCst) && self.segment.can_wait_beside()
+    }
+
+    fn wait_beside(&self, ticket: u32, beside: (&AtomicU32, u32), timeout: Duration) {
+        match self.has_others.load(Ordering::SeqCst) {
+            true => self.wait_on_descriptors(ticket, timeout),
+            false => self.segment.wait_beside(ticket, beside, timeout),
         }
     }
 

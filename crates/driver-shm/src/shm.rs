@@ -48,6 +48,8 @@ pub struct Shm {
     directory: Box<dyn Directory>,
     /// The connected peers.
     pub(crate) peers: PeerSegments,
+    /// The last peer that was examined whether its process has ended.
+    pub(crate) last_checked: Cell<u32>,
     /// Peers that were given up while their processes lived, with the ids of these.
     given_up: Vec<(GateId, i32)>,
     fetches: VecDeque<(Fetch, Copying)>,
@@ -134,6 +136,7 @@ impl Shm {
             middle: MiddleChoice::new(settings),
             directory,
             peers,
+            last_checked: Cell::new(0),
             given_up,
             fetches,
             incoming,

@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 use base::GateId;
@@ -138,6 +139,17 @@ pub trait Doorbell: Send + Sync {
 
     /// Sleeps until the doorbell has rung since `arm` returned `ticket`, or `timeout` has passed.
     fn wait(&self, ticket: u32, timeout: Duration);
+
+    /// Whether [`wait_beside`](Self::wait_beside) also sleeps on the second word.
+    fn can_wait_beside(&self) -> bool {
+        false
+    }
+
+    /// Sleeps as [`wait`](Self::wait) does, and only as long as the word `beside` holds the expected
+    /// value. A doorbell that cannot sleep on a second word does not notice that the word changes.
+    fn wait_beside(&self, ticket: u32, _beside: (&AtomicU32, u32), timeout: Duration) {
+        self.wait(ticket, timeout);
+    }
 
     /// Wakes all threads that sleep on the doorbell.
     fn ring(&self);

@@ -506,19 +506,21 @@ impl Job {
         self.connection().manager.barrier()
     }
 
-    /// Enters the barrier of all processes of the job, and calls `meanwhile` in these intervals
-    /// until all are there; with other launchers than our own, never.
+    /// Enters the barrier of all processes of the job, and calls `meanwhile` until all are there, in
+    /// intervals that double from the first one to the longest one; with other launchers than our
+    /// own, never.
     ///
     /// # Errors
     /// The launcher is gone.
     pub fn barrier_with(
         &self,
-        interval: Duration,
+        (mut interval, longest): (Duration, Duration),
         mut meanwhile: impl FnMut(),
     ) -> Result<(), JoinError> {
         self.connection().manager.enter_barrier()?;
         while !self.connection().manager.leave_barrier(interval)? {
             meanwhile();
+            interval = longest.min(2 * interval);
         }
         Ok(())
     }

@@ -2,19 +2,22 @@
 //! machine, and in which these processes store their answers.
 //!
 //! The file begins with the number of the last question, the number of failed processes of the job,
-//! and a table of process ids. Then each process has a slot, which holds the number of a question
-//! and the answer to it. A process reads the number of the last question when it has waited long;
-//! its helper thread reads it from time to time. No messages are sent. So questions cost nothing in
-//! a job that is not asked, and a job that makes no progress still answers.
+//! the *news word*, which counts the changes of these two numbers, and a table of process ids. Then
+//! each process has a slot, which holds the number of a question and the answer to it. No messages
+//! are sent, so a job that makes no progress still answers. A process that sleeps in the library
+//! sleeps on the news word too, where the system can let it sleep on two words; elsewhere it reads
+//! the news word when it has waited long. The helper thread reads it from time to time.
 
 use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use base::variables::{LOCAL_RANK, NODE, QUESTIONS};
+use memory::SharedMemory;
 use serde::{Deserialize, Serialize};
-use sys::environment;
+use sys::{environment, futex};
 
 use crate::inherited;
 
@@ -22,14 +25,21 @@ use crate::inherited;
 #[derive(Debug)]
 pub struct QuestionBoard {
     file: File,
+    news: NewsWord,
     processes: u32,
     question: u64,
 }
+
+/// The news word of a file, in a mapping that is never removed, as threads may sleep on the word
+/// until the process ends.
+#[derive(Clone, Copy, Debug)]
+struct NewsWord(&'static AtomicU32);
 
 /// The answering side: the handle of a process.
 #[derive(Debug)]
 pub struct AnswerSlot {
     file: File,
+    news: NewsWord,
     local_rank: u32,
 }
 
@@ -93,8 +103,9 @@ const HEAD_BYTES: u64 = 16;
 /// The offset of the number of failed processes of the job, plus 1. It is 0 in files of processes
 /// that our launcher did not start, where nothing counts failures.
 const FAILURES: u64 = 8;
-/// The offset of the table of process ids.
-const TABLE: u64 = 64;
+/// The offset of the table of process ids. The news word lies before it, where shared memory has
+/// its first word.
+const TABLE: u64 = 128;
 
 /// The offset of the identity of a process, and its maximal length. The identity is preceded by its
 /// length, with 64 bits.
@@ -119,7 +130,7 @@ impl QuestionBoard {
         }
         let length = SLOT_BYTES * (u64::from(processes) + 1);
         let file = sys::mapping::create_memory_file(LABEL, length as usize)?;
-        let board = Self { file, processes, question: 0 };
+        let board = Self { news: NewsWord::of(&file)?, file, processes, question: 0 };
         board.publish_failures(0)?;
         Ok(board)
     }
@@ -129,7 +140,9 @@ impl QuestionBoard {
     /// # Errors
     /// The system's.
     pub fn publish_failures(&self, count: u32) -> io::Result<()> {
-        self.file.write_all_at(&(u64::from(count) + 1).to_le_bytes(), FAILURES)
+        self.file.write_all_at(&(u64::from(count) + 1).to_le_bytes(), FAILURES)?;
+        self.news.announce();
+        Ok(())
     }
 
     /// Returns the environment variable by which a process finds the file. The process inherits the
@@ -144,7 +157,9 @@ impl QuestionBoard {
     /// The system's.
     pub fn ask(&mut self) -> io::Result<()> {
         self.question += 1;
-        self.file.write_all_at(&self.question.to_le_bytes(), 0)
+        self.file.write_all_at(&self.question.to_le_bytes(), 0)?;
+        self.news.announce();
+        Ok(())
     }
 
     /// Returns the answer of a process to the last question, if it has answered.
@@ -169,6 +184,21 @@ impl QuestionBoard {
     }
 }
 
+impl NewsWord {
+    /// Maps the word of a file.
+    fn of(file: &File) -> io::Result<Self> {
+        let memory: &'static SharedMemory = Box::leak(Box::new(SharedMemory::open_words(file, 1)?));
+        Ok(Self(memory.word(0)))
+    }
+
+    /// Counts a change that was stored, and wakes the threads that sleep on the word.
+    fn announce(self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        // Waking fails only for an invalid word, and this word is valid.
+        let _ = futex::wake(self.0, i32::MAX);
+    }
+}
+
 impl AsFd for QuestionBoard {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
@@ -181,7 +211,8 @@ impl AnswerSlot {
     pub fn find() -> Option<Self> {
         let local_rank: i32 = environment::text(LOCAL_RANK)?.parse().ok()?;
         let file = inherited::memory_file(QUESTIONS, LABEL)?;
-        let slot = Self { file, local_rank: u32::try_from(local_rank).ok()? };
+        let news = NewsWord::of(&file).ok()?;
+        let slot = Self { file, news, local_rank: u32::try_from(local_rank).ok()? };
         let process = std::process::id().to_le_bytes();
         slot.file.write_all_at(&process, place_in_table(slot.local_rank)).ok()?;
         Some(slot)
@@ -194,13 +225,19 @@ impl AnswerSlot {
             return None;
         }
         let file = sys::mapping::create_memory_file(LABEL, 2 * SLOT_BYTES as usize).ok()?;
-        let slot = Self { file, local_rank: 0 };
+        let slot = Self { news: NewsWord::of(&file).ok()?, file, local_rank: 0 };
         let head = (text.len() as u64).to_le_bytes();
         slot.file.write_all_at(&text, IDENTITY + 8).ok()?;
         slot.file.write_all_at(&head, IDENTITY).ok()?;
         let process = std::process::id().to_le_bytes();
         slot.file.write_all_at(&process, place_in_table(0)).ok()?;
         Some(slot)
+    }
+
+    /// Returns the word that counts the changes of the last question and of the number of failed
+    /// processes. Threads that sleep on it are woken after each change.
+    pub fn news(&self) -> &'static AtomicU32 {
+        self.news.0
     }
 
     /// Returns the number of the last question; 0 if there was none.
@@ -307,8 +344,11 @@ impl AskedProcess {
     /// # Errors
     /// The system's.
     pub fn ask(&mut self) -> io::Result<()> {
+        let news = NewsWord::of(&self.file)?;
         self.question = number_at(&self.file, 0).unwrap_or(0).wrapping_add(1);
-        self.file.write_all_at(&self.question.to_le_bytes(), 0)
+        self.file.write_all_at(&self.question.to_le_bytes(), 0)?;
+        news.announce();
+        Ok(())
     }
 
     /// Returns its answer to the last question, if it has answered.
@@ -347,10 +387,21 @@ fn number_at(file: &File, place: u64) -> Option<u64> {
 mod tests {
     use super::*;
 
+    fn slot_in(file: &File, local_rank: u32) -> AnswerSlot {
+        let news = NewsWord::of(file).unwrap();
+        AnswerSlot { file: file.try_clone().unwrap(), news, local_rank }
+    }
+
+    /// The slot of a process whose program closed the descriptor and opened another file.
+    fn slot_replaced_by(path: &str) -> AnswerSlot {
+        let board = QuestionBoard::new(1).unwrap();
+        AnswerSlot { file: File::open(path).unwrap(), ..slot_in(&board.file, 0) }
+    }
+
     #[test]
     fn the_last_question_is_answered_by_whoever_is_there() {
         let mut board = QuestionBoard::new(2).unwrap();
-        let slot = AnswerSlot { file: board.file.try_clone().unwrap(), local_rank: 1 };
+        let slot = slot_in(&board.file, 1);
         let whole = |text: &[u8]| Some((Completeness::Whole, text.to_vec()));
         assert_eq!((slot.question(), board.answer(1)), (0, whole(b"")));
         board.ask().unwrap();
@@ -368,27 +419,37 @@ mod tests {
     }
 
     #[test]
+    fn each_change_is_news() {
+        let mut board = QuestionBoard::new(1).unwrap();
+        let slot = slot_in(&board.file, 0);
+        let before = slot.news().load(Ordering::SeqCst);
+        board.ask().unwrap();
+        board.publish_failures(1).unwrap();
+        assert_eq!(slot.news().load(Ordering::SeqCst), before + 2);
+        assert_eq!((slot.question(), slot.failures()), (1, Some(1)));
+    }
+
+    #[test]
     fn a_crash_is_reported_to_a_launcher_only() {
         let board = QuestionBoard::new(1).unwrap();
-        let slot = AnswerSlot { file: board.file.try_clone().unwrap(), local_rank: 0 };
+        let slot = slot_in(&board.file, 0);
         assert_eq!(board.crash(0), None);
         assert!(slot.report_crash(b"in main"));
         assert_eq!((board.crash(0).as_deref(), board.crash(1)), (Some("in main"), None));
         let file = sys::mapping::create_memory_file(LABEL, 2 * SLOT_BYTES as usize).unwrap();
-        assert!(!AnswerSlot { file, local_rank: 0 }.report_crash(b"in main"));
+        assert!(!slot_in(&file, 0).report_crash(b"in main"));
     }
 
     #[test]
     fn failures_are_published_by_launchers_only() {
         let board = QuestionBoard::new(1).unwrap();
-        let slot = AnswerSlot { file: board.file.try_clone().unwrap(), local_rank: 0 };
+        let slot = slot_in(&board.file, 0);
         assert_eq!(slot.failures(), Some(0));
         board.publish_failures(7).unwrap();
         assert_eq!(slot.failures(), Some(7));
         let file = sys::mapping::create_memory_file(LABEL, 2 * SLOT_BYTES as usize).unwrap();
-        assert_eq!(AnswerSlot { file, local_rank: 0 }.failures(), None);
-        let other = File::open("/dev/zero").unwrap();
-        assert_eq!(AnswerSlot { file: other, local_rank: 0 }.failures(), None);
+        assert_eq!(slot_in(&file, 0).failures(), None);
+        assert_eq!(slot_replaced_by("/dev/zero").failures(), None);
     }
 
     #[test]
@@ -415,8 +476,7 @@ mod tests {
 
     #[test]
     fn what_was_opened_in_its_place_is_not_written_to() {
-        let other = File::open("/dev/null").unwrap();
-        let slot = AnswerSlot { file: other, local_rank: 0 };
+        let slot = slot_replaced_by("/dev/null");
         assert!(!inherited::is_sound(&slot.file, LABEL));
         slot.answer(1, Completeness::Whole, b"nobody reads this");
         assert_eq!(slot.question(), 0);

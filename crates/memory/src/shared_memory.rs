@@ -83,6 +83,20 @@ impl SharedMemory {
         Ok(Rc::new(Self { mapping: Mapping::new(file, there)?, words, length }))
     }
 
+    /// Maps the first words of a file that this process inherited, opened or created itself, and
+    /// none of the bytes after them.
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open).
+    pub fn open_words(file: &File, words: usize) -> io::Result<Rc<Self>> {
+        let there = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
+        let bytes = data_offset(words);
+        if there < bytes || !is_sealed_against_shrinking(file) {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        Ok(Rc::new(Self { mapping: Mapping::new(file, bytes)?, words, length: 0 }))
+    }
+
     /// Returns the nonce, which identifies this memory.
     pub fn nonce(&self) -> Nonce {
         // SAFETY: the mapping is longer than the nonce, which never changes once other processes

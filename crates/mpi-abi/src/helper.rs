@@ -59,6 +59,7 @@ fn start() -> Option<JoinHandle<()>> {
         return None;
     }
     CALLS.allow();
+    process.set_helper_calls(&CALLS);
     let cores = process.cores_of_helper();
     let builder = thread::Builder::new().name(helper::THREAD_NAME.into()).stack_size(STACK_BYTES);
     let handle = sys::signals::without_signals(|| builder.spawn(move || run(cores))).ok()?;
@@ -215,6 +216,10 @@ struct AskedHelper {
     since: Instant,
     /// The last request that was answered.
     answered: u64,
+    /// The news word of the slot at the last check.
+    news: u32,
+    /// Whether there was an unanswered request at the last check.
+    is_asked: bool,
 }
 
 /// The interval at which the helper checks for a request.
@@ -232,8 +237,9 @@ const AWAY: Duration = Duration::from_millis(20);
 impl AskedHelper {
     fn new(slot: Arc<AnswerSlot>) -> Self {
         let now = Instant::now();
+        let news = slot.news().load(Ordering::SeqCst);
         let answered = slot.question();
-        Self { slot, checked_at: now, steps: 0, since: now, answered }
+        Self { slot, checked_at: now, steps: 0, since: now, answered, news, is_asked: false }
     }
 
     /// Returns the request that must be answered, and the answer; `steps` is the program's number
@@ -247,8 +253,14 @@ impl AskedHelper {
             return None;
         }
         self.checked_at = now;
+        let news = self.slot.news().load(Ordering::SeqCst);
+        if news == self.news && !self.is_asked {
+            return None;
+        }
+        self.news = news;
         let question = self.slot.question();
-        if question == self.answered {
+        self.is_asked = question != self.answered;
+        if !self.is_asked {
             return None;
         }
         let away = now - self.since;

@@ -16,7 +16,7 @@ use lending::Share;
 use memory::Buffer;
 use progress::System;
 use progress::entry_lock::{EntryLock, ProgramInside};
-use progress::helper::Need;
+use progress::helper::{HelperCalls, Need};
 use progress::reentrant_lock::ReentrantLock;
 use progress::waiting::WaitingThreads;
 use runtime::configuration::Configuration;
@@ -41,6 +41,8 @@ pub struct ProcessKernel {
     leaves_portions: Cell<bool>,
     /// Wakes the helper; `None` if there is no helper.
     helper: Cell<Option<fn(Need)>>,
+    /// What this process and its helpers share; `None` before the first helper.
+    helper_calls: Cell<Option<&'static HelperCalls>>,
     joined: OnceCell<JoinedJob>,
     /// The highest thread level of the world and all sessions, and the level of the world.
     level: Cell<ThreadLevel>,
@@ -90,6 +92,7 @@ impl Default for ProcessKernel {
             helped: Cell::new(false),
             leaves_portions: Cell::new(false),
             helper: Cell::new(None),
+            helper_calls: Cell::new(None),
             joined: OnceCell::new(),
             level: Cell::new(ThreadLevel::Single),
             world_level: Cell::new(ThreadLevel::Single),

@@ -31,7 +31,7 @@ pub use sleep::LongWait;
 pub use sleeping::wake_others;
 pub use spin_budget::SpinBudget;
 pub use wait::{WakeUp, wait};
-pub use waiter::{WaitRecord, Waiter, WaitingThreads};
+pub use waiter::{News, WaitRecord, Waiter, WaitingThreads};
 
 /// The longest time that a thread with a core of its own spins.
 const SPIN_MAX: Duration = Duration::from_micros(200);
@@ -55,8 +55,14 @@ const ROUNDS_OF_SHORT_SPIN: u32 = 4;
 /// The clock is read once in this many rounds.
 const ROUNDS_PER_CHECK: u32 = 64;
 
-/// The longest sleep. It bounds the damage if a ring of the doorbell were ever missed.
+/// The longest sleep of a thread that must look for news of the launcher itself, and the interval
+/// at which a wait checks for failed processes unless it sleeps longer. It bounds the damage if a
+/// ring of the doorbell were ever missed.
 pub const SLEEP_MAX: Duration = Duration::from_millis(500);
+
+/// The longest sleep of a thread that news of the launcher wakes. Such a sleep lasts as long as the
+/// wait so far, so that a missed ring would double the wait at most.
+const SLEEP_MAX_IF_NEWS_WAKES: Duration = Duration::from_secs(8);
 
 /// The state of one wait: how long it has lasted, and what it does between two polls.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! Calls of the helper thread, and the state that it shares with the program.
 
 use progress::System;
-use progress::helper::Need;
+use progress::helper::{HelperCalls, Need};
 use runtime::ProgramState;
 use runtime::machine::cores::Cores;
 
@@ -38,6 +38,21 @@ impl ProcessKernel {
     /// Sets the function that wakes the helper; `None` if there is no helper.
     pub fn set_helper(&self, call: Option<fn(Need)>) {
         self.helper.set(call);
+    }
+
+    /// Sets what this process and its helpers share, before the first helper begins.
+    pub fn set_helper_calls(&self, calls: &'static HelperCalls) {
+        self.helper_calls.set(Some(calls));
+    }
+
+    /// Records that the calling thread begins to sleep in a wait.
+    pub(crate) fn begin_sleeps(&self) {
+        self.helper_calls.get().into_iter().for_each(HelperCalls::begin_sleeps);
+    }
+
+    /// Records that the wait of a thread that slept has ended.
+    pub(crate) fn end_sleeps(&self) {
+        self.helper_calls.get().into_iter().for_each(|calls| calls.end_sleeps(&System));
     }
 
     /// Wakes the helper if an operation of at least [`HELPED_BYTES_MIN`] bytes was begun.

@@ -9,6 +9,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use base::GateId;
@@ -19,7 +20,7 @@ use hangs::{
 };
 use launch::questions::{ANSWER_BYTES_MAX, AnswerSlot, Completeness, ProcessIdentity};
 use message_queues::QueueTable;
-use progress::waiting::LongWait;
+use progress::waiting::{LongWait, News};
 use progress::{System, entry_lock::Threads};
 
 use super::Process;
@@ -34,8 +35,10 @@ pub(super) struct Questions {
     /// The slot through which questions arrive; `None` if no questions can arrive.
     slot: Option<Arc<AnswerSlot>>,
     finder: Cell<Option<CallFinder>>,
-    /// When the slot was last checked for a question, in nanoseconds.
-    checked_at: Cell<u64>,
+    /// The news word of the slot when waits last looked for news.
+    heard: Cell<u32>,
+    /// The news word of the slot when the number of the last question was last read.
+    read_at: Cell<u32>,
     /// When questions were last answered in a wait for the launcher, in nanoseconds.
     answered_at: Cell<u64>,
     /// The number of the last question; 0 before the first.
@@ -67,7 +70,7 @@ pub struct FoundCall {
     pub caller: Option<String>,
 }
 
-/// How often a sleeping process checks for a question.
+/// How often a process that waits for the launcher checks for a question.
 pub(super) const CHECK_PERIOD: Duration = Duration::from_millis(100);
 
 /// How long after a question threads still add their calls to the answer.
@@ -145,15 +148,29 @@ impl Process {
         self.started().questions.finder.get().map(|finder| (finder.call)()).unwrap_or_default()
     }
 
-    /// Whether a new question is there at the time `now`. Checks the slot at most every
-    /// [`CHECK_PERIOD`].
+    /// The word by which the launcher announces news, and its value when waits last looked.
+    pub(super) fn news(&self) -> Option<News> {
+        let questions = &self.started.get()?.questions;
+        let word = questions.slot.as_ref()?.news();
+        Some(News { word, heard: questions.heard.get() })
+    }
+
+    /// Whether the launcher has announced news since this last returned true.
+    pub(super) fn hears_news(&self) -> bool {
+        let Some(News { word, heard }) = self.news() else { return false };
+        let now = word.load(Ordering::SeqCst);
+        self.started().questions.heard.set(now);
+        now != heard
+    }
+
+    /// Whether a new question is there at the time `now`.
     pub(super) fn is_asked_now(&self, now: u64) -> bool {
         let questions = &self.started().questions;
         let Some(slot) = &questions.slot else { return false };
-        if now.wrapping_sub(questions.checked_at.get()) < CHECK_PERIOD.as_nanos() as u64 {
+        let news = slot.news().load(Ordering::SeqCst);
+        if news == questions.read_at.replace(news) {
             return false;
         }
-        questions.checked_at.set(now);
         let question = slot.question();
         if question == questions.question.replace(question) {
             return false;

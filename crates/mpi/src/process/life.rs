@@ -170,13 +170,16 @@ impl Process {
             return job.barrier_beside(|is_over| self.poll_until(&mut |_| is_over()));
         }
         let begun = System.now();
-        let period =
-            if must_poll { POLL_PERIOD } else { check_period(self.map().processes_here()) };
-        job.barrier_with(period, || {
+        let periods =
+            if must_poll { (POLL_PERIOD, POLL_PERIOD) } else { (CHECK_PERIOD, CHECK_PERIOD_MAX) };
+        self.begin_sleeps();
+        let outcome = job.barrier_with(periods, || {
             let rounds = if must_poll { ROUNDS_MAX } else { 1 };
             let _ = (0..rounds).all(|_| self.progress());
             self.answer_in_long_wait(begun);
-        })
+        });
+        self.end_sleeps();
+        outcome
     }
 
     /// Waits until all living processes have reached this point, because they may still ask for
@@ -271,19 +274,9 @@ fn print_reason(reason: &str) {
     eprint!("{line}");
 }
 
-/// Returns how often each of the processes on a machine checks for questions in the launcher's
-/// barrier: often enough to answer in time, and rarely enough that many processes that wait there
-/// leave the cores to those that others wait for.
-fn check_period(processes: u32) -> Duration {
-    let apart = Duration::from_secs(1) * processes / CHECKS_PER_SECOND_MAX;
-    apart.clamp(CHECK_PERIOD, CHECK_PERIOD_MAX)
-}
-
-/// How often all processes of a machine together check for questions, if each does so at least
-/// once in [`CHECK_PERIOD_MAX`].
-const CHECKS_PER_SECOND_MAX: u32 = 500;
-
-/// Less than half of the time that a process has to answer a question.
+/// The longest interval between two checks for questions in the launcher's barrier, to which the
+/// interval grows: less than half of the time that a process has to answer a question. So many
+/// processes that wait there leave the cores to those that others wait for.
 const CHECK_PERIOD_MAX: Duration = Duration::from_millis(1400);
 
 /// How often a process makes progress in the launcher's barrier, if its networks need that, and the
@@ -322,19 +315,4 @@ fn identity(job: &Job, map: &JobMap) -> Option<ProcessIdentity> {
         program: command(),
         joined: since.as_secs(),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn processes_that_wait_at_the_launcher_wake_rarely_however_many_there_are() {
-        assert_eq!(check_period(1), CHECK_PERIOD);
-        for processes in [50, 64, 200, 700] {
-            let wakes = f64::from(processes) / check_period(processes).as_secs_f64();
-            assert!(wakes <= f64::from(CHECKS_PER_SECOND_MAX) + 1.0, "{processes}: {wakes}");
-        }
-        assert_eq!(check_period(4096), CHECK_PERIOD_MAX);
-    }
 }

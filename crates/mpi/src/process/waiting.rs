@@ -9,7 +9,8 @@ use std::time::Duration;
 use engine::{Outcome, RequestId};
 use progress::helper::Need;
 use progress::waiting::{
-    self, LongWait, SLEEP_MAX, WaitHistory, WaitRecord, WaitStage, Waiter, WaitingThreads, WakeUp,
+    self, LongWait, News, SLEEP_MAX, WaitHistory, WaitRecord, WaitStage, Waiter, WaitingThreads,
+    WakeUp,
 };
 use progress::{System, entry_lock::Threads};
 use runtime::Doorbell;
@@ -129,7 +130,8 @@ impl Process {
     }
 
     /// Makes progress until `done` returns true, for a condition that other processes fulfil
-    /// without ringing the doorbell. The process therefore polls again after short sleeps.
+    /// without ringing the doorbell. The process therefore looks again after sleeps that are short
+    /// beside the duration of the wait.
     pub fn poll_until(&self, done: &mut dyn FnMut(&Process) -> bool) {
         waiting::wait(self, WakeUp::Nothing, done);
     }
@@ -235,6 +237,22 @@ impl Waiter for Process {
 
     fn take_core_back(&self) {
         ProcessKernel::take_core_back(self);
+    }
+
+    fn news(&self) -> Option<News> {
+        Process::news(self)
+    }
+
+    fn hear_news(&self) -> bool {
+        self.hears_news()
+    }
+
+    fn begin_sleeps(&self) {
+        ProcessKernel::begin_sleeps(self);
+    }
+
+    fn end_sleeps(&self) {
+        ProcessKernel::end_sleeps(self);
     }
 
     fn note_sleep(&self, slept: Duration) {

@@ -20,6 +20,8 @@ pub struct HelperCalls {
     has_core: AtomicBool,
     /// Whether the helper must end.
     ends: AtomicBool,
+    /// The number of the program's threads that sleep in a wait.
+    sleepers: AtomicU32,
 }
 
 /// The process that needs the progress for which the helper is called.
@@ -50,6 +52,8 @@ const PAUSING: u32 = 1;
 /// The helper sleeps until something arrives, or until a call. The program may have entered and
 /// left meanwhile.
 const LISTENING: u32 = 2;
+/// The helper sleeps as long as a thread of the program sleeps in a wait, or until a call.
+const RESTING: u32 = 3;
 
 impl Default for HelperCalls {
     fn default() -> Self {
@@ -66,6 +70,7 @@ impl HelperCalls {
             absences: AtomicU32::new(0),
             has_core: AtomicBool::new(false),
             ends: AtomicBool::new(false),
+            sleepers: AtomicU32::new(0),
         }
     }
 
@@ -112,9 +117,24 @@ impl HelperCalls {
     /// Wakes the helper; `ring` rings the doorbell on which it may sleep.
     pub fn wake(&self, kernel: &impl WaitingSystem, ring: impl FnOnce()) {
         match self.rest.swap(ATTENTIVE, Ordering::SeqCst) {
-            PAUSING => kernel.wake_one(&self.rest),
+            PAUSING | RESTING => kernel.wake_one(&self.rest),
             LISTENING => ring(),
             _ => {}
+        }
+    }
+
+    /// Records that a thread of the program sleeps in a wait, which makes all progress until it
+    /// ends.
+    pub fn begin_sleeps(&self) {
+        self.sleepers.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Records that the wait of such a thread has ended, and ends the rest of the helper.
+    pub fn end_sleeps(&self, kernel: &impl WaitingSystem) {
+        self.sleepers.fetch_sub(1, Ordering::SeqCst);
+        let (order, failure) = (Ordering::SeqCst, Ordering::SeqCst);
+        if self.rest.compare_exchange(RESTING, PAUSING, order, failure).is_ok() {
+            kernel.wake_one(&self.rest);
         }
     }
 
@@ -122,8 +142,18 @@ impl HelperCalls {
         self.ignored.store(calls, Ordering::Relaxed);
     }
 
-    /// Sleeps for `longest` at most; returns whether the program called.
+    /// Sleeps for `longest` at most, or as long as a thread of the program sleeps in a wait; returns
+    /// whether the program called.
     pub(super) fn pause(&self, kernel: &impl WaitingSystem, longest: Duration) -> bool {
+        if self.sleepers.load(Ordering::SeqCst) > 0 {
+            return self.rest(RESTING, || {
+                // Of this load and that of `rest` at the end of a wait, the later one sees the
+                // other side's store.
+                if self.sleepers.load(Ordering::SeqCst) > 0 {
+                    kernel.sleep(&self.rest, RESTING);
+                }
+            });
+        }
         self.rest(PAUSING, || kernel.sleep_at_most(&self.rest, PAUSING, longest))
     }
 

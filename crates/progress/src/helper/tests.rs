@@ -234,13 +234,18 @@ fn a_listening_helper_is_rung_once_by_a_call_or_its_end() {
 struct Kernel<'a> {
     calls: Option<&'a HelperCalls>,
     sleeps: Cell<u32>,
+    /// The sleeps without a limit.
+    rests: Cell<u32>,
     woken: Cell<u32>,
 }
 
 impl Threads for Kernel<'_> {
     fn pass_barrier(&self) {}
 
-    fn sleep(&self, _word: &AtomicU32, _expected: u32) {}
+    fn sleep(&self, _word: &AtomicU32, _expected: u32) {
+        self.rests.set(self.rests.get() + 1);
+        self.calls.into_iter().for_each(|calls| calls.end_sleeps(self));
+    }
 
     fn wake(&self, _word: &AtomicU32) {}
 
@@ -276,6 +281,17 @@ fn a_helper_that_pauses_is_woken_by_a_call() {
     let called = Kernel { calls: Some(&calls), ..Kernel::default() };
     assert!(calls.pause(&called, PAUSE_MAX));
     assert_eq!((called.sleeps.get(), called.woken.get()), (1, 1));
+}
+
+#[test]
+fn a_helper_rests_as_long_as_the_program_sleeps_in_a_wait() {
+    let calls = HelperCalls::new();
+    let kernel = Kernel { calls: Some(&calls), ..Kernel::default() };
+    calls.begin_sleeps();
+    assert!(!calls.pause(&kernel, PAUSE_MAX), "the end of the wait is no call");
+    assert_eq!((kernel.rests.get(), kernel.sleeps.get(), kernel.woken.get()), (1, 0, 1));
+    assert!(calls.pause(&kernel, PAUSE_MAX), "the program is awake, and calls");
+    assert_eq!((kernel.rests.get(), kernel.sleeps.get(), kernel.woken.get()), (1, 1, 2));
 }
 
 /// A process whose program is absent; the helper is ended at its third visit.

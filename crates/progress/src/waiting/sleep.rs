@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use engine::RequestId;
 
-use super::SLEEP_MAX;
+use super::wait::WakeUp;
 use super::waiter::Waiter;
+use super::{SLEEP_MAX, SLEEP_MAX_IF_NEWS_WAKES};
 use crate::system::WaitingSystem;
 
 /// The sleeping threads of a process.
@@ -36,6 +37,8 @@ pub(super) struct Sleeper {
 #[derive(Debug)]
 pub(super) struct Sleep {
     pub(super) awaited: Awaited,
+    /// Whether it waits for memory for which no doorbell rings.
+    reads_memory: bool,
     /// The lock's count of arrivals when this wait last read it.
     pub(super) arrivals: u32,
     /// Whether this wait has been the designated waiter.
@@ -55,6 +58,8 @@ pub(super) struct Sleep {
     pub(super) turns: u32,
     /// Whether the core of its thread is lent to other processes.
     lends_core: bool,
+    /// Whether it has told the process that it sleeps.
+    is_recorded: bool,
 }
 
 pub(super) const ASLEEP: u32 = 0;
@@ -71,6 +76,13 @@ const ACTIVE_ROUNDS_PER_CHECK: u32 = 256;
 /// duration. Each poll without result doubles it, up to the second one.
 const POLL_INTERVALS: (Duration, Duration) = (Duration::from_micros(25), Duration::from_millis(5));
 
+/// A wait for memory for which no doorbell rings looks about this many times while its duration
+/// doubles, so that it ends late by at most this part of its duration.
+const LOOKS_PER_DOUBLING: u32 = 8;
+
+/// The shortest interval between two such looks.
+const LOOK_INTERVAL_MIN: Duration = Duration::from_micros(100);
+
 /// A wait that has lasted until it slept.
 #[derive(Clone, Copy, Debug)]
 pub struct LongWait {
@@ -84,9 +96,10 @@ pub struct LongWait {
 
 impl Sleep {
     /// Creates the state of a wait that begins when the lock counts `arrivals`.
-    pub(super) fn new(awaited: Awaited, arrivals: u32) -> Self {
+    pub(super) fn new(wake_up: WakeUp, arrivals: u32) -> Self {
         Self {
-            awaited,
+            awaited: wake_up.request(),
+            reads_memory: wake_up == WakeUp::Nothing,
             arrivals,
             was_designated: false,
             is_shared_designated: false,
@@ -96,6 +109,7 @@ impl Sleep {
             active_rounds: 0,
             turns: 0,
             lends_core: false,
+            is_recorded: false,
         }
     }
 
@@ -106,17 +120,23 @@ impl Sleep {
         }
     }
 
-    /// Lends the core of the calling thread, which is about to sleep, until the wait ends: it uses
+    /// Prepares for a sleep of the calling thread. Lends its core until the wait ends: it uses
     /// little time for what arrives in between.
-    pub(super) fn lend_core(&mut self, waiter: &impl Waiter) {
+    pub(super) fn begin(&mut self, waiter: &impl Waiter) {
+        if !mem::replace(&mut self.is_recorded, true) {
+            waiter.begin_sleeps();
+        }
         if !self.lends_core {
             self.lends_core = waiter.lend_core();
         }
     }
 
-    /// Takes the core back at the end of the wait.
+    /// Ends what [`begin`](Self::begin) began, at the end of the wait.
     #[inline]
-    pub(super) fn take_core_back(&self, waiter: &impl Waiter) {
+    pub(super) fn end(&self, waiter: &impl Waiter) {
+        if self.is_recorded {
+            waiter.end_sleeps();
+        }
         if self.lends_core {
             waiter.take_core_back();
         }
@@ -158,6 +178,16 @@ impl Sleep {
             self.checked = now;
         }
         is_long
+    }
+
+    /// Returns how long the wait, whose first sleep has begun, sleeps from time `now` on at most.
+    /// `news_wakes` means that news of the launcher ends the sleep.
+    pub(super) fn longest(&self, now: u64, news_wakes: bool) -> Duration {
+        let waited = Duration::from_nanos(now.saturating_sub(self.since));
+        if self.reads_memory {
+            return (waited / LOOKS_PER_DOUBLING).clamp(LOOK_INTERVAL_MIN, SLEEP_MAX);
+        }
+        waited.clamp(SLEEP_MAX, if news_wakes { SLEEP_MAX_IF_NEWS_WAKES } else { SLEEP_MAX })
     }
 
     /// Returns how long to sleep while something is pending for which no doorbell rings, and

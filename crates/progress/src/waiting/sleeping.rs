@@ -26,9 +26,6 @@ const SHORT_SLEEP: Duration = Duration::from_millis(1);
 /// How many times a thread that shares its kernel thread yields to other threads before it sleeps.
 const TURNS: u32 = 2;
 
-/// The longest interval between two polls of memory for which no doorbell rings.
-const UNWOKEN_SLEEP: Duration = Duration::from_micros(100);
-
 /// Lets other threads run on this kernel thread until there may be something to do.
 ///
 /// The designated waiter and each thread that waits for more than a request poll again soon; the
@@ -82,16 +79,25 @@ fn short_sleep_among<W: Waiter>(waiter: &W, sleep: &mut Sleep, short_sleep: Dura
     });
     let now = shared.kernel.now();
     waiter.note_sleep(Duration::from_nanos(now - since));
+    run_due_checks_of_all(waiter, sleep, now);
+}
+
+/// Makes the checks of [`run_due_checks`], and wakes all sleepers if they must make the same check.
+fn run_due_checks_of_all(waiter: &impl Waiter, sleep: &mut Sleep, now: u64) {
     if run_due_checks(waiter, sleep, now) {
+        let shared = waiter.wait_state();
         let all = shared.sleepers.asleep.take();
         all.iter().for_each(|sleeper| sleeper.wake(WOKEN, &shared.kernel));
     }
 }
 
-/// After a sleep: checks for failed processes if the wait has lasted long, and for inquiries about
-/// what the process does. Returns whether all threads that wait must do the same check.
-pub(super) fn run_due_checks(waiter: &impl Waiter, sleep: &mut Sleep, now: u64) -> bool {
-    let is_long = sleep.is_check_due(now);
+/// After a sleep: checks for failed processes if the wait has lasted long or there are news of the
+/// launcher, and for inquiries about what the process does. Returns whether all threads that wait
+/// must do the same check.
+fn run_due_checks(waiter: &impl Waiter, sleep: &mut Sleep, now: u64) -> bool {
+    // Must be evaluated first: news that come during the checks count for the next ones.
+    let has_news = waiter.hear_news();
+    let is_long = sleep.is_check_due(now) || has_news;
     if is_long {
         waiter.note_long_wait();
     }
@@ -103,8 +109,7 @@ pub(super) fn run_due_checks(waiter: &impl Waiter, sleep: &mut Sleep, now: u64) 
     is_wanted
 }
 
-/// Makes the check of [`run_due_checks`] if the wait has lasted long. For waits that never sleep
-/// long.
+/// Makes the check of [`run_due_checks`] if the wait has lasted long. For waits that do not sleep.
 #[cold]
 pub(super) fn run_due_checks_if_time_passed(waiter: &impl Waiter, sleep: &mut Sleep) {
     let shared = waiter.wait_state();
@@ -116,26 +121,33 @@ pub(super) fn run_due_checks_if_time_passed(waiter: &impl Waiter, sleep: &mut Sl
     }
 }
 
-/// Lets time pass until the next poll, for a thread that nothing wakes.
-pub(super) fn poll_again_soon<W: Waiter>(
+/// Lets time pass until the next poll, for a thread that waits for memory for which no doorbell
+/// rings; returns whether `done` returned true. While the thread sleeps, the doorbell wakes it for
+/// messages.
+pub(super) fn look_again_soon<W: Waiter>(
     waiter: &W,
     wait_history: &mut WaitHistory,
     sleep: &mut Sleep,
-) {
+    done: &mut dyn FnMut(&W) -> bool,
+) -> bool {
     let shared = waiter.wait_state();
     let mut stage = WaitStage::Spin;
     shared.lock.share(|| {
         stage = wait_history.pass(&shared.kernel, &shared.spin_budget);
-        if stage == WaitStage::Sleep {
-            sleep.note_long(shared.kernel.now());
-            shared.kernel.pause(UNWOKEN_SLEEP);
-        }
         stage != WaitStage::Sleep
     });
-    if stage == WaitStage::Sleep {
-        sleep.lend_core(waiter);
-        run_due_checks_if_time_passed(waiter, sleep);
+    if stage != WaitStage::Sleep {
+        return false;
     }
+    if !shared.kernel.shares_kernel_thread() && waiter.doorbell().is_some() {
+        return sleep_until_rung(waiter, sleep, done);
+    }
+    let now = shared.kernel.now();
+    sleep.note_long(now);
+    sleep.begin(waiter);
+    shared.lock.without(|| shared.kernel.pause(sleep.longest(now, false)));
+    run_due_checks_if_time_passed(waiter, sleep);
+    false
 }
 
 /// Calls `sleep` with the word on which the caller can be woken. Returns whether the caller is now
@@ -173,9 +185,11 @@ pub(super) fn sleep_beside_others<W: Waiter>(
         sleepers.designated.set(None);
         return is_done;
     }
-    sleep.note_long(shared.kernel.now());
-    sleep.lend_core(waiter);
-    let limit = if has_designated { SLEEP_MAX } else { SHORT_SLEEP };
+    let now = shared.kernel.now();
+    sleep.note_long(now);
+    sleep.begin(waiter);
+    // The designated waiter wakes all for news.
+    let limit = if has_designated { sleep.longest(now, news_wakes(waiter)) } else { SHORT_SLEEP };
     sleep.was_designated |= sleep_among(shared, sleep.awaited, |word| {
         shared.lock.without(|| shared.kernel.sleep_at_most(word, ASLEEP, limit));
     });
@@ -185,7 +199,7 @@ pub(super) fn sleep_beside_others<W: Waiter>(
 /// Ends a wait: if it was the designated waiter, another sleeper takes over.
 #[inline]
 pub(super) fn end_wait(waiter: &impl Waiter, sleep: &Sleep) {
-    sleep.take_core_back(waiter);
+    sleep.end(waiter);
     if sleep.was_designated {
         designate_next(waiter);
     }
@@ -271,16 +285,28 @@ pub(super) fn sleep_until_rung<W: Waiter>(
         shared.kernel.pass_core();
         return false;
     }
-    let limit = if waiter.must_poll_again() { sleep.next_short_sleep() } else { SLEEP_MAX };
     let since = shared.kernel.now();
     sleep.note_long(since);
-    sleep.lend_core(waiter);
-    shared.lock.without(|| doorbell.wait(ticket, limit));
+    sleep.begin(waiter);
+    let beside = waiter.news().filter(|_| doorbell.can_wait_beside());
+    let limit = match waiter.must_poll_again() {
+        true => sleep.next_short_sleep(),
+        false => sleep.longest(since, beside.is_some()),
+    };
+    shared.lock.without(|| match beside {
+        Some(news) => doorbell.wait_beside(ticket, (news.word, news.heard), limit),
+        None => doorbell.wait(ticket, limit),
+    });
     // The process that rang may have raised a flag that only the thread that waits for it checks.
     wake_checking_sleepers(shared);
     let now = shared.kernel.now();
     let slept = Duration::from_nanos(now - since);
     waiter.note_sleep(slept);
-    run_due_checks(waiter, sleep, now);
+    run_due_checks_of_all(waiter, sleep, now);
     false
+}
+
+/// Whether news of the launcher end the sleep of a thread on the doorbell.
+fn news_wakes(waiter: &impl Waiter) -> bool {
+    waiter.news().is_some() && waiter.doorbell().is_some_and(|doorbell| doorbell.can_wait_beside())
 }

@@ -20,7 +20,7 @@ pub enum WakeUp {
 
 impl WakeUp {
     /// Returns the request, if its completion is all that the thread waits for.
-    fn request(self) -> Option<RequestId> {
+    pub(super) fn request(self) -> Option<RequestId> {
         match self {
             Self::Request(request) => Some(request),
             Self::Doorbell | Self::Nothing => None,
@@ -39,7 +39,7 @@ pub fn wait<W: Waiter>(waiter: &W, wake_up: WakeUp, done: &mut dyn FnMut(&W) -> 
     let shares_kernel_thread = shared.kernel.shares_kernel_thread();
     let mut wait_history = waiter.wait_history();
     let mut long_waits = shared.long_waits.get();
-    let mut sleep = Sleep::new(awaited, shared.lock.arrivals());
+    let mut sleep = Sleep::new(wake_up, shared.lock.arrivals());
     let mut record = waiter.begin_record(awaited);
     loop {
         let active = waiter.progress();
@@ -59,7 +59,9 @@ pub fn wait<W: Waiter>(waiter: &W, wake_up: WakeUp, done: &mut dyn FnMut(&W) -> 
                 sleeping::run_due_checks_if_time_passed(waiter, &mut sleep);
             }
         } else if wake_up == WakeUp::Nothing {
-            sleeping::poll_again_soon(waiter, &mut wait_history, &mut sleep);
+            if sleeping::look_again_soon(waiter, &mut wait_history, &mut sleep, done) {
+                break;
+            }
         } else if shares_kernel_thread {
             sleeping::let_others_run(waiter, &mut wait_history, &mut sleep);
         } else if pass(waiter, &mut wait_history, &mut sleep, done) {

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 use driver::Doorbell;
@@ -41,6 +42,16 @@ impl<K> WaitingThreads<K> {
     }
 }
 
+/// The word by which the launcher announces news, and its value when the process last looked for
+/// news.
+#[derive(Clone, Copy, Debug)]
+pub struct News {
+    /// Counts the news. Threads that sleep on it are woken after each change.
+    pub word: &'static AtomicU32,
+    /// Its value when the process last looked.
+    pub heard: u32,
+}
+
 /// A process whose threads wait.
 pub trait Waiter {
     /// The system that its threads run on.
@@ -76,6 +87,24 @@ pub trait Waiter {
 
     /// Returns the doorbell that rings when something arrives; none if nothing can arrive.
     fn doorbell(&self) -> Option<&Arc<dyn Doorbell>>;
+
+    /// Returns the word by which the launcher announces inquiries and failures, if there is one.
+    fn news(&self) -> Option<News> {
+        None
+    }
+
+    /// Records that the process looks at the news now; returns whether there are any since it last
+    /// did.
+    fn hear_news(&self) -> bool {
+        false
+    }
+
+    /// Records that the calling thread begins to sleep in a wait: until
+    /// [`end_sleeps`](Self::end_sleeps) this wait makes all progress, and the helper may sleep.
+    fn begin_sleeps(&self) {}
+
+    /// Records that the wait of [`begin_sleeps`](Self::begin_sleeps) has ended.
+    fn end_sleeps(&self) {}
 
     /// Lends the core of the calling thread to other processes until
     /// [`take_core_back`](Self::take_core_back) is called; returns whether it did. Called before

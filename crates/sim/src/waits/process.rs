@@ -390,6 +390,14 @@ impl Waiter for WaitingProcess {
         Some(&self.bell)
     }
 
+    fn begin_sleeps(&self) {
+        self.calls().begin_sleeps();
+    }
+
+    fn end_sleeps(&self) {
+        self.calls().end_sleeps(&Virtual);
+    }
+
     fn note_sleep(&self, _slept: Duration) {
         self.counts.sleeps.set(self.sleeps() + 1);
     }

@@ -11,7 +11,7 @@ use super::*;
 use crate::entry_lock::Threads;
 use crate::waiting::sleep::{ASLEEP, DESIGNATED, Sleeper, WOKEN};
 use crate::waiting::waiter::{WaitRecord, WaitingThreads};
-use crate::waiting::{CoreSharing, LongWait, SLEEP_MAX, wake_others};
+use crate::waiting::{CoreSharing, LongWait, News, SLEEP_MAX, wake_others};
 
 thread_local! {
     /// The time in nanoseconds, and the number of the running thread.
@@ -65,8 +65,11 @@ impl WaitingSystem for Kernel {
     }
 }
 
-/// A doorbell on which each sleep lasts until its timeout.
+/// A doorbell on which each sleep lasts until its timeout, or until there are news.
 struct CountingBell;
+
+/// The word by which news are announced.
+static NEWS: AtomicU32 = AtomicU32::new(0);
 
 impl Doorbell for CountingBell {
     fn arm(&self) -> u32 {
@@ -77,6 +80,16 @@ impl Doorbell for CountingBell {
     fn wait(&self, _ticket: u32, timeout: Duration) {
         BELL_SLEEPS.with_borrow_mut(|sleeps| sleeps.push(timeout));
         pass_time(timeout);
+    }
+
+    fn can_wait_beside(&self) -> bool {
+        true
+    }
+
+    fn wait_beside(&self, ticket: u32, (word, expected): (&AtomicU32, u32), timeout: Duration) {
+        if word.load(Ordering::Relaxed) == expected {
+            self.wait(ticket, timeout);
+        }
     }
 
     fn ring(&self) {
@@ -90,6 +103,11 @@ struct OneProcess {
     bell: Arc<dyn Doorbell>,
     is_shared: bool,
     must_poll_again: bool,
+    /// The news that the process has heard; `None` if no news are announced to it.
+    heard: Option<Cell<u32>>,
+    /// Its waits that sleep, and those that have ended their sleeps.
+    begun_sleeps: Cell<u32>,
+    ended_sleeps: Cell<u32>,
     complete: Cell<Option<RequestId>>,
     /// Whether anything happens in the next round of progress.
     round: Box<dyn Fn() -> bool>,
@@ -116,6 +134,9 @@ impl OneProcess {
             bell: Arc::new(CountingBell),
             is_shared: false,
             must_poll_again: false,
+            heard: None,
+            begun_sleeps: Cell::new(0),
+            ended_sleeps: Cell::new(0),
             complete: Cell::new(None),
             round: Box::new(round),
             rounds: Cell::new(0),
@@ -165,6 +186,23 @@ impl Waiter for OneProcess {
         Some(&self.bell)
     }
 
+    fn news(&self) -> Option<News> {
+        self.heard.as_ref().map(|heard| News { word: &NEWS, heard: heard.get() })
+    }
+
+    fn hear_news(&self) -> bool {
+        let now = NEWS.load(Ordering::Relaxed);
+        self.heard.as_ref().is_some_and(|heard| heard.replace(now) != now)
+    }
+
+    fn begin_sleeps(&self) {
+        self.begun_sleeps.set(self.begun_sleeps.get() + 1);
+    }
+
+    fn end_sleeps(&self) {
+        self.ended_sleeps.set(self.ended_sleeps.get() + 1);
+    }
+
     fn note_sleep(&self, _slept: Duration) {}
 
     fn note_long_wait(&self) {
@@ -203,6 +241,38 @@ fn a_wait_that_sleeps_long_checks_for_failed_processes_and_reports_itself() {
         assert_eq!((wait.awaited, wait.thread), (None, 1));
         assert!(wait.since > 1 && wait.since + slept_ns < NOW.get(), "{wait:?}");
     }
+}
+
+#[test]
+fn a_wait_that_news_wake_sleeps_for_as_long_as_it_has_lasted() {
+    let process = OneProcess { heard: Some(Cell::new(0)), ..OneProcess::new(|| false) };
+    process.wait_for_sleeps(8);
+    let seconds = BELL_SLEEPS.take().into_iter().map(|sleep| sleep.as_secs_f64());
+    let wanted = [0.5, 0.5, 1.0, 2.0, 4.0, 8.0, 8.0, 8.0];
+    for (sleep, wanted) in seconds.zip(wanted) {
+        assert!((sleep - wanted).abs() < 0.01, "{sleep} s instead of {wanted} s");
+    }
+    assert_eq!((process.checks.get(), process.reports.borrow().len()), (8, 7));
+    // News that nobody has looked at end the sleep immediately, and are looked at once.
+    process.heard.as_ref().unwrap().set(7);
+    process.checks.set(0);
+    wait(&process, WakeUp::Doorbell, &mut |process| process.checks.get() > 0);
+    assert_eq!((BELL_SLEEPS.take().len(), process.heard.as_ref().unwrap().get()), (0, 0));
+    assert_eq!((process.begun_sleeps.get(), process.ended_sleeps.get()), (2, 2));
+}
+
+#[test]
+fn a_wait_for_memory_looks_again_within_a_part_of_its_duration() {
+    let process = OneProcess::new(|| false);
+    let end = Duration::from_secs(30);
+    let is_over = |_: &OneProcess| Duration::from_nanos(NOW.get()) >= end;
+    wait(&process, WakeUp::Nothing, &mut |process| is_over(process));
+    let (sleeps, mut waited) = (BELL_SLEEPS.take(), Duration::ZERO);
+    for sleep in &sleeps {
+        assert!(*sleep <= Duration::from_micros(100).max(waited / 8) && *sleep <= SLEEP_MAX);
+        waited += *sleep + 2 * ROUND;
+    }
+    assert!(sleeps.len() < 150, "{} sleeps in {end:?}", sleeps.len());
 }
 
 #[test]
@@ -321,7 +391,7 @@ fn the_bell_rings_when_the_request_of_the_designated_waiter_is_complete() {
 fn a_thread_sleeps_by_the_bell_only_if_no_others_come_and_none_does_so_already() {
     let process = OneProcess::shared();
     let arrivals = process.wait_state.lock.arrivals();
-    let mut sleep = Sleep::new(None, arrivals.wrapping_sub(1));
+    let mut sleep = Sleep::new(WakeUp::Doorbell, arrivals.wrapping_sub(1));
     let mut sleep_once = || sleeping::sleep_beside_others(&process, &mut sleep, &mut |_| false);
     assert!(!sleep_once());
     assert_eq!((WORD_SLEEPS.take(), BELL_SLEEPS.take()), (vec![Duration::from_millis(1)], vec![]));
@@ -334,18 +404,29 @@ fn a_thread_sleeps_by_the_bell_only_if_no_others_come_and_none_does_so_already()
 
 #[test]
 fn after_the_bell_sleepers_without_a_request_check_their_conditions() {
-    let process = OneProcess::shared();
+    // The sleep is shorter than the interval after which all sleepers check.
+    let process = OneProcess { must_poll_again: true, ..OneProcess::shared() };
     let (checks, waits) = (process.add_sleeper(None), process.add_sleeper(Some(a_request())));
-    sleeping::sleep_until_rung(&process, &mut Sleep::new(None, 0), &mut |_| false);
+    sleeping::sleep_until_rung(&process, &mut Sleep::new(WakeUp::Doorbell, 0), &mut |_| false);
     assert_eq!(checks.load(Ordering::Relaxed), WOKEN);
     assert_eq!((waits.load(Ordering::Relaxed), process.sleepers()), (ASLEEP, 1));
+}
+
+#[test]
+fn news_wake_all_sleepers() {
+    let process = OneProcess { heard: Some(Cell::new(7)), ..OneProcess::shared() };
+    let waits = process.add_sleeper(Some(a_request()));
+    let mut sleep = Sleep::new(WakeUp::Doorbell, 0);
+    sleeping::sleep_until_rung(&process, &mut sleep, &mut |_| false);
+    assert_eq!((waits.load(Ordering::Relaxed), BELL_SLEEPS.take().len()), (WOKEN, 0));
+    assert_eq!((process.checks.get(), process.wait_state.long_waits()), (1, 1));
 }
 
 #[test]
 fn a_designated_waiter_that_ends_its_wait_designates_a_sleeper() {
     let process = OneProcess::shared();
     let designated = &process.wait_state.sleepers.has_shared_designated;
-    let (mut own, mut shared) = (Sleep::new(None, 0), Sleep::new(None, 0));
+    let (mut own, mut shared) = (Sleep::new(WakeUp::Doorbell, 0), Sleep::new(WakeUp::Doorbell, 0));
     own.was_designated = true;
     shared.is_shared_designated = true;
     for sleep in [own, shared] {
