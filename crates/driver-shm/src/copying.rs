@@ -51,9 +51,11 @@ struct TimedTransfer {
 const CLASSES: usize = 32;
 
 /// A way is tried with this many bytes in a row, as it reaches its speed only when its memory has
-/// been used before: a lone message of 64 KiB takes twice as long through the pipe. Where the sender
-/// may use a cell, the row is that of the sender's trials. If it were longer, a trial here would
-/// last longer than the next trial of the sender, which would not see what announcements cost.
+/// been used before: a lone message of 64 KiB takes twice as long through the pipe.
+///
+/// Where the sender may use a cell, the row is that of the sender's trials. If it were longer, a
+/// trial here would last longer than the next trial of the sender, which would not see what
+/// announcements cost.
 const TRIAL_BYTES: u64 = 4 << 20;
 
 /// The minimal number of transfers in a row.
@@ -65,8 +67,8 @@ impl CopyStatistics {
         Self { memory, given, ..Self::default() }
     }
 
-    /// Chooses the way of a message of `length` bytes and starts timing it. `trial` is the number of
-    /// messages for which the sender tries announcements, if it has begun to instead of cells.
+    /// Chooses the way of a message of `length` bytes and starts timing it. `trial` is the number
+    /// of messages for which the sender tries announcements, if it has begun to instead of cells.
     pub(crate) fn begin(
         &mut self,
         token: u64,

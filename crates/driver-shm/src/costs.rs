@@ -121,9 +121,9 @@ impl<const WAYS: usize> WayCosts<WAYS> {
         (!far_slower || round % ROUNDS_PER_SLOW_TRIAL == ROUNDS_PER_SLOW_TRIAL - 1).then_some(way)
     }
 
-    /// Uses the next `transfers` transfers for a trial, because they are a trial themselves: another
-    /// process compares what they cost with a way of its own, and comes back rarely. Every second
-    /// time they take the fastest way.
+    /// Uses the next `transfers` transfers for a trial, because they are a trial themselves:
+    /// another process compares what they cost with a way of its own, and comes back rarely. Every
+    /// second time they take the fastest way.
     pub(crate) fn make_excursion(&mut self, transfers: u64) {
         self.excursions += 1;
         let (usable, fastest) = ([true; WAYS], self.fastest());
