@@ -9,10 +9,10 @@ macro_rules! costs {
     ($($(#[$doc:meta])* $name:ident: $default:literal,)*) => {
         /// The times of single steps, from which the time of an algorithm is predicted.
         ///
-        /// `combray sample` measures the times inside a machine. The times between machines, and
-        /// all times without a measurement, have the values of [`Costs::default`]: a contemporary
-        /// server, and 10 gigabits per second between machines. All members of a communicator must
-        /// use equal costs.
+        /// `combray sample` measures the times inside a machine, and the costs of its memory
+        /// predict those of data. The times between machines, and all times without a measurement,
+        /// have the values of [`Costs::default`]: a contemporary server, and 10 gigabits per second
+        /// between machines. All members of a communicator must use equal costs.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(default)]
         pub struct Costs {
@@ -61,13 +61,18 @@ costs! {
     copy_ps: 100,
     /// The time to begin reading a board slot that is not a small one, in nanoseconds.
     slot_ns: 500,
-    /// Copying into a slot of a board, or from it, in picoseconds per byte.
+    /// Copying into a slot of a board, or from it, if the other process uses another core, in
+    /// picoseconds per byte.
     slot_ps: 42,
-    /// A single copy from another process's memory, without its bytes: the system call, and the
-    /// messages that announce the data and report the end; in nanoseconds.
+    /// That copy if both processes take turns on one core, in picoseconds per byte.
+    own_slot_ps: 42,
+    /// A single copy from another process's memory, without its bytes, in nanoseconds.
     fetch_ns: 1800,
     /// The bytes of a single copy, in picoseconds per byte.
     fetch_ps: 76,
+    /// The messages that announce a large message and report its end, and the first step of its
+    /// copy, in nanoseconds.
+    announced_ns: 1800,
     /// The bytes of a large message that both ends copy at the same time, each on a core of its
     /// own, in picoseconds per byte.
     pipe_ps: 38,

@@ -214,7 +214,19 @@ impl<'a> TimeEstimate<'a> {
     /// Adds that `active` processes of one machine copy `bytes` bytes each into slots of a board,
     /// or from them.
     pub fn slot(&mut self, active: u64, bytes: usize) {
-        self.work(active, bytes, self.situation.costs.slot_ps);
+        self.work(active, bytes, self.slot_ps());
+    }
+
+    /// Returns the cost of each byte of a slot, in picoseconds. Where processes take turns on
+    /// cores, some of those that use the slot are on one core, whose caches hold its lines.
+    fn slot_ps(&self) -> u64 {
+        let costs = &self.situation.costs;
+        if !self.situation.oversubscribed {
+            return costs.slot_ps;
+        }
+        let others = u64::from(self.situation.layout.largest()).saturating_sub(1).max(1);
+        let near = (self.situation.load() - 1).min(others);
+        (near * costs.own_slot_ps + (others - near) * costs.slot_ps) / others
     }
 
     /// Adds that `active` processes of one machine begin to read `slots` slots each.
@@ -300,7 +312,7 @@ impl<'a> TimeEstimate<'a> {
             _ if bytes <= 4 * CACHED_BYTES_MAX => 2,
             _ => 3,
         };
-        self.repeat(times, |one| one.reduce_streaming(active, bytes));
+        self.repeat(times, |one| one.work(active, bytes, one.situation.costs.reduce_ps));
     }
 
     /// Adds two steps of different processes, where one passes its output to the other in so many
@@ -320,9 +332,9 @@ impl<'a> TimeEstimate<'a> {
         self.add(one.min(other) / u128::from(pieces.max(1)));
     }
 
-    /// Adds a combination of operands that are read from memory or other cores anyway.
+    /// Adds a combination of operands that are read from slots meanwhile.
     pub fn reduce_streaming(&mut self, active: u64, bytes: usize) {
-        self.work(active, bytes, self.situation.costs.reduce_ps);
+        self.work(active, bytes, self.slot_ps().max(self.situation.costs.reduce_ps));
     }
 
     fn work(&mut self, active: u64, bytes: usize, picoseconds: u64) {
@@ -368,7 +380,7 @@ impl<'a> TimeEstimate<'a> {
             Price { sender: packet, way, receiver, is_answered: true, is_piped: false }
         } else {
             let end = packet + all * u128::from(costs.pipe_ps);
-            let way = way + nanoseconds(costs.fetch_ns);
+            let way = way + nanoseconds(costs.announced_ns);
             Price { sender: end, way, receiver: end, is_answered: true, is_piped: true }
         };
         if packets.alone() <= announced.alone() { packets } else { announced }

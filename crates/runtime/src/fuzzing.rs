@@ -21,6 +21,7 @@ pub fn samples(bytes: &[u8]) {
         Ok(samples) => samples,
         Err(sentence) => return assert!(!sentence.is_empty()),
     };
+    let costs = samples.collective_costs();
     for figures in samples.rails.into_values() {
         let mut model = RailModel::from_figures(figures.seen_from(21, 0.5));
         for bytes in [0, 1 << 10, 1 << 30] {
@@ -28,12 +29,10 @@ pub fn samples(bytes: &[u8]) {
             assert!(model.bytes_per_us() > 0);
         }
     }
-    if let Some(costs) = samples.costs {
-        let situation = Situation { costs, ..Situation::plain(6) };
-        let member = Member { rank: 1, size: 6, situation: &situation };
-        let operands = Operands { count: 1 << 20, element_bytes: 8, commutative: true };
-        collectives::allreduce(member, operands, InputPlace::InPlace);
-    }
+    let situation = Situation { costs, ..Situation::plain(6) };
+    let member = Member { rank: 1, size: 6, situation: &situation };
+    let operands = Operands { count: 1 << 20, element_bytes: 8, commutative: true };
+    collectives::allreduce(member, operands, InputPlace::InPlace);
     if let Some(memory) = samples.memory {
         for distance in &memory.table.distances {
             for curve in distance.curves.values().chain([&memory.table.copy]) {

@@ -24,15 +24,14 @@ pub struct JobSettings {
 }
 
 impl JobSettings {
-    /// Returns the settings of this process, from the measured costs of its machine and from the
+    /// Returns the settings of this process, from the costs of its machine and from the
     /// environment; and a sentence for each value that was not understood.
-    pub fn of_environment(measured: Option<Costs>) -> (Self, Vec<String>) {
+    pub fn of_environment(costs: Costs) -> (Self, Vec<String>) {
         let wanted = environment::text(variables::COLLECTIVES).unwrap_or_default();
         let (preferences, warnings) = preferences(&wanted);
         let records = configuration::record().is_some();
         let profiles = configuration::profile().is_some();
         let traces = configuration::trace().is_some();
-        let costs = measured.unwrap_or_default();
         (Self { costs, preferences, records, profiles, traces }, warnings)
     }
 

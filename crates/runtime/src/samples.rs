@@ -7,6 +7,7 @@
 
 mod memory;
 mod nodes;
+mod steps;
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -51,6 +52,21 @@ impl Samples {
     pub fn none(host: &str) -> Self {
         let (rails, costs, memory) = Default::default();
         Self { version: VERSION, host: host.to_owned(), rails, costs, memory }
+    }
+
+    /// Returns the costs of the steps of collective operations: those that were measured; others as
+    /// the costs of memory predict them, and otherwise by default.
+    pub fn collective_costs(&self) -> Costs {
+        let known = self.costs.unwrap_or_default();
+        let Some(memory) = &self.memory else { return known };
+        let predicted = steps::predicted(known, &memory.table);
+        match self.costs {
+            None => predicted,
+            // What was measured by messages counts.
+            Some(Costs { copy_ps, announced_ns, pipe_ps, reduce_ps, .. }) => {
+                Costs { copy_ps, announced_ns, pipe_ps, reduce_ps, ..predicted }
+            }
+        }
     }
 
     /// Reads the samples of a machine from a folder; none if there is no file.

@@ -92,6 +92,7 @@ pub fn start(
     descriptors::raise_limit(size);
     let own = GateId(rank);
     let (mut samples, warning) = samples::kept();
+    let costs = samples.collective_costs();
     let memory = samples.memory.take().map(|memory| Arc::new(memory.table));
     let other_jobs = OtherJobs::beside(size);
     let mapping = match size > CARDS_READ_MAX {
@@ -103,7 +104,7 @@ pub fn start(
     if needs_networks {
         add_networks(&mut rails, own, (&job, &other_jobs))?;
     }
-    let (guidance, wrong_requests) = JobSettings::of_environment(samples.costs);
+    let (guidance, wrong_requests) = JobSettings::of_environment(costs);
     // Boxed, as few processes have it.
     let matters = needs_networks && rail_localities::matters(&job)?;
     let rail_localities = matters.then(|| Box::new(place(&mut rails, rank)));

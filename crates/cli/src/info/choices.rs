@@ -67,8 +67,9 @@ pub fn explain(communicator: &ShownCommunicator) -> Result<String, String> {
     }
     let host = samples::host();
     let kept = samples::folder().map_or(Ok(None), |folder| Samples::read(&folder, &host))?;
-    let measured = kept.and_then(|samples| samples.costs);
-    let (JobSettings { costs, preferences, .. }, warnings) = JobSettings::of_environment(measured);
+    let kept = kept.unwrap_or_else(|| Samples::none(&host));
+    let (JobSettings { costs, preferences, .. }, warnings) =
+        JobSettings::of_environment(kept.collective_costs());
     let oversubscribed = size.div_ceil(nodes) > cores;
     let all = Situation { cores, oversubscribed, costs, preferences, ..Situation::default() };
     let situation = machine::situation(topology.as_ref(), size, nodes, all)?;
@@ -78,7 +79,7 @@ pub fn explain(communicator: &ShownCommunicator) -> Result<String, String> {
         "{size} processes on {nodes} machine(s) with {cores} core(s) each{}",
         if oversubscribed { ", which is fewer than processes" } else { "" }
     );
-    text += &costs_text(&costs, measured.is_some());
+    text += &costs_text(&costs, &kept);
     text += &machine::levels_text(&situation);
     _ = writeln!(text, "\n{:15}{:>9}  {:32}otherwise", "operation", "from", "algorithm");
     for operation in CollectiveOperation::ALL {
@@ -132,20 +133,27 @@ fn lines(
     text
 }
 
-fn costs_text(costs: &Costs, measured: bool) -> String {
-    let whose =
-        if measured { "measured by combray sample" } else { "assumed (combray sample measures)" };
+fn costs_text(costs: &Costs, kept: &Samples) -> String {
+    let whose = match (kept.costs, &kept.memory) {
+        (Some(_), _) => "measured by combray sample",
+        (None, Some(_)) => {
+            "of data predicted from those of memory, others assumed (combray sample measures)"
+        }
+        (None, None) => "assumed (combray sample measures)",
+    };
     format!(
         "costs {whose}: message {} + {} ns, flag {} ns, turn on a core {} ns, copying {} ps/B,
-      announced {} ns, single copy {} ps/B, piped {} ps/B, combining {} ps/B; between machines: message {} + {} ns, {} ps/B\n",
+      slots {} ps/B, announced {} ns, piped {} ps/B, single copy {} ns + {} ps/B, combining {} ps/B; between machines: message {} + {} ns, {} ps/B\n",
         2 * costs.packet_ns,
         costs.latency_ns,
         costs.flag_ns,
         costs.turn_ns,
         costs.copy_ps,
+        costs.slot_ps,
+        costs.announced_ns,
+        costs.pipe_ps,
         costs.fetch_ns,
         costs.fetch_ps,
-        costs.pipe_ps,
         costs.reduce_ps,
         2 * costs.far_packet_ns,
         costs.far_latency_ns,

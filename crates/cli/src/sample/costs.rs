@@ -40,7 +40,7 @@ pub fn near(rail: &RailFigures, results: &Results, on_one_core: &Results) -> Res
     let (short_us, long_us) =
         (results.line("pingpong", short)?.min_us, results.line("pingpong", long)?.min_us);
     let pipe_ps = picoseconds((long_us - short_us).max(0.0), long - short);
-    let fetch_ns = nanoseconds(short_us).saturating_sub(one_way + short * pipe_ps / 1000);
+    let announced_ns = nanoseconds(short_us).saturating_sub(one_way + short * pipe_ps / 1000);
     let shared_us = on_one_core.line("pingpong", 8)?.min_us;
     if nanoseconds(shared_us) < one_way {
         let what =
@@ -56,7 +56,7 @@ pub fn near(rail: &RailFigures, results: &Results, on_one_core: &Results) -> Res
         flag_ns: flag_ns(pair).unwrap_or(assumed.flag_ns),
         turn_ns: nanoseconds(shared_us).saturating_sub(2 * rail.packet_ns).max(1),
         copy_ps: copy_ps(),
-        fetch_ns: fetch_ns.max(1),
+        announced_ns: announced_ns.max(1),
         pipe_ps,
         reduce_ps: reduce_ps(),
         ..assumed
@@ -190,7 +190,12 @@ pub fn table(costs: &Costs) -> String {
     format!(
         "steps of collective operations: flag {} ns, turn on a core {} ns, copying {} ps/B, announced {} ns, \
          piped {} ps/B, combining {} ps/B\n",
-        costs.flag_ns, costs.turn_ns, costs.copy_ps, costs.fetch_ns, costs.pipe_ps, costs.reduce_ps
+        costs.flag_ns,
+        costs.turn_ns,
+        costs.copy_ps,
+        costs.announced_ns,
+        costs.pipe_ps,
+        costs.reduce_ps
     )
 }
 
@@ -217,7 +222,7 @@ mod tests {
         let costs = near(&rail, &Results::of(&text), &shared).unwrap();
         assert_eq!((costs.packet_ns, costs.latency_ns, costs.turn_ns), (50, 100, 800));
         assert_eq!(costs.pipe_ps, 40);
-        assert!((999..=1001).contains(&costs.fetch_ns), "{costs:?}");
+        assert!((999..=1001).contains(&costs.announced_ns), "{costs:?}");
         assert!(costs.are_plausible() && costs.copy_ps > 0 && costs.reduce_ps > 0);
         let busy = near(&rail, &Results::of(&text), &Results::of(&line(8, 0.1))).unwrap_err();
         assert!(busy.contains("keep the cores busy"), "{busy}");

@@ -1,0 +1,174 @@
+//! The costs of steps of collective operations inside a machine, as the costs of its memory predict
+//! them.
+//!
+//! Why: docs/internals/decisions/0143-collectives-use-the-costs-of-memory.md
+
+use collectives::Costs;
+use drivers::LocalWay;
+use memory_costs::LineState::{Modified, Shared};
+use memory_costs::MemoryOperation::{Load, Store};
+use memory_costs::Met::{Other, Own};
+use memory_costs::{AccessCondition, CostTable, Curve, Distance, SentBytes, SystemCopy};
+
+/// Lines through two lengths represent the costs, in bytes: those between which the choice of an
+/// algorithm matters most.
+const SHORT: u64 = 32 << 10;
+const LONG: u64 = 128 << 10;
+
+/// The length of a message that goes in packets, and those of messages that go in announced pieces,
+/// in bytes.
+const IN_PACKETS: u64 = 16 << 10;
+const ANNOUNCED: [u64; 2] = [64 << 10, 512 << 10];
+
+/// Returns the costs with those of data inside a machine replaced by predictions from the costs of
+/// its memory. Costs that the table does not have keep their values.
+pub(super) fn predicted(costs: Costs, table: &CostTable) -> Costs {
+    let mut predicted = costs;
+    add_slots(&mut predicted, table);
+    add_single_copies(&mut predicted, table);
+    add_messages(&mut predicted, table);
+    if predicted.are_plausible() { predicted } else { costs }
+}
+
+/// Data that goes through slots: each member writes lines that others have read, and reads lines
+/// that others have written.
+fn add_slots(costs: &mut Costs, table: &CostTable) {
+    let access = |operation, met| {
+        mean(table, |distance| distance.curves.get(&AccessCondition::of(operation, met))?.at(SHORT))
+    };
+    let written = access(Store, Own(Shared));
+    let read = access(Load, Other(Modified));
+    if let Some((written, read)) = written.zip(read) {
+        costs.slot_ps = ps_per_byte((written + read) / 2.0, SHORT);
+    }
+    let loaded = access(Load, Own(Modified));
+    let stored = access(Store, Own(Modified));
+    if let Some((loaded, stored)) = loaded.zip(stored) {
+        costs.reduce_ps = ps_per_byte(2.0 * loaded + stored, SHORT);
+    }
+    if let Some(copied) = table.copy.at(SHORT) {
+        costs.own_slot_ps = ps_per_byte(copied, SHORT).min(costs.slot_ps);
+    }
+}
+
+/// A single copy by the system. Whether the data was written since the last copy is not known, so
+/// the cost is the geometric mean of both cases, from which each differs by one factor.
+fn add_single_copies(costs: &mut Costs, table: &CostTable) {
+    let copy = |bytes| {
+        mean(table, |Distance { copies, .. }| {
+            let at = |kind| copies.get(&kind).and_then(|curve: &Curve| curve.at(bytes));
+            let (fresh, again) = (at(SystemCopy::Fetched)?, at(SystemCopy::FetchedAgain)?);
+            Some((fresh * again).sqrt())
+        })
+    };
+    if let Some((short, long)) = copy(SHORT).zip(copy(LONG)) {
+        (costs.fetch_ns, costs.fetch_ps) = line((SHORT, short), (LONG, long));
+    }
+}
+
+/// A message in packets, and an announced one, each in the fastest way.
+fn add_messages(costs: &mut Costs, table: &CostTable) {
+    let message = |bytes| fastest_message(table, bytes);
+    let fixed = (2 * costs.packet_ns + costs.latency_ns) as f64;
+    if let Some(time) = message(IN_PACKETS) {
+        costs.copy_ps = ps_per_byte((time - fixed) / 2.0, IN_PACKETS);
+    }
+    let [short, long] = ANNOUNCED;
+    if let Some((first, last)) = message(short).zip(message(long)) {
+        let (ns, ps) = line((short, first), (long, last));
+        let own = costs.packet_ns + costs.latency_ns;
+        (costs.announced_ns, costs.pipe_ps) = (ns.saturating_sub(own).max(1), ps);
+    }
+}
+
+/// Returns the time of a message of `bytes` bytes by the fastest method, in nanoseconds.
+fn fastest_message(table: &CostTable, bytes: u64) -> Option<f64> {
+    let ways = LocalWay::all_of(bytes).into_iter();
+    let times = ways.filter_map(|way| way.message(bytes, SentBytes::Fresh).expect(table));
+    times.min_by(f64::total_cmp)
+}
+
+/// Returns the mean over all distances of the table; `None` if one of them has no such figure.
+fn mean(table: &CostTable, of: impl Fn(&Distance) -> Option<f64>) -> Option<f64> {
+    let all: Option<Vec<f64>> = table.distances.iter().map(of).collect();
+    all.filter(|all| !all.is_empty()).map(|all| all.iter().sum::<f64>() / all.len() as f64)
+}
+
+/// Returns the nanoseconds of a line at no bytes, and its picoseconds per byte.
+fn line(short: (u64, f64), long: (u64, f64)) -> (u64, u64) {
+    let per_byte = ((long.1 - short.1) / (long.0 - short.0) as f64).max(0.0);
+    let begin = (short.1 - per_byte * short.0 as f64).max(1.0);
+    (begin.round() as u64, ((1000.0 * per_byte).round() as u64).max(1))
+}
+
+fn ps_per_byte(ns: f64, bytes: u64) -> u64 {
+    ((1000.0 * ns / bytes as f64).round() as u64).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use collectives::board::{RegionSupport, SlotCapacities};
+    use collectives::{Algorithm, CollectiveCall, InputPlace, Member, Operands, Situation};
+    use memory_costs::{CONDITIONS, SYSTEM_COPIES, SystemCosts};
+
+    /// A machine on which a line of another core costs `line_ps` per byte, one of the own core 20,
+    /// and a single copy by the system 600 ns and `system_ps` per byte.
+    fn machine(line_ps: f64, system_ps: f64) -> CostTable {
+        let curve = |ns: f64, ps: f64| {
+            Curve::new([12, 15, 17, 19].map(|bit| (1 << bit, ns + f64::from(1 << bit) * ps / 1e3)))
+        };
+        let cost = |condition: &AccessCondition| match (condition.operation, condition.met) {
+            (Store, Own(Shared)) | (_, Other(_)) => line_ps,
+            _ => 20.0,
+        };
+        let mut table = CostTable { copy: curve(0.0, 25.0), ..CostTable::default() };
+        table.learn(Distance {
+            crossing_ns: 60.0,
+            curves: CONDITIONS.map(|condition| (condition, curve(0.0, cost(&condition)))).into(),
+            copies: SYSTEM_COPIES.map(|kind| (kind, curve(600.0, system_ps))).into(),
+        });
+        table.system = SystemCosts { copy_call_ns: 600.0, ..SystemCosts::default() };
+        table
+    }
+
+    #[test]
+    fn steps_follow_the_costs_of_memory() {
+        let costs = predicted(Costs::default(), &machine(100.0, 60.0));
+        assert_eq!((costs.slot_ps, costs.own_slot_ps, costs.reduce_ps), (100, 25, 60));
+        assert_eq!((costs.fetch_ns, costs.fetch_ps), (600, 60));
+        let Costs { packet_ns, latency_ns, copy_ps, announced_ns, pipe_ps, .. } = costs;
+        let in_packets = 2 * packet_ns + latency_ns + 2 * copy_ps * IN_PACKETS / 1000;
+        let announced = |bytes| packet_ns + latency_ns + announced_ns + pipe_ps * bytes / 1000;
+        let [short, long] = ANNOUNCED;
+        let all = [(IN_PACKETS, in_packets), (short, announced(short)), (long, announced(long))];
+        for (bytes, time) in all {
+            let fastest = fastest_message(&machine(100.0, 60.0), bytes).unwrap();
+            assert!((time as f64 / fastest - 1.0).abs() < 0.02, "{bytes}: {time}, {fastest}");
+        }
+        let Costs { packet_ns, latency_ns, flag_ns, turn_ns, far_ps, .. } = Costs::default();
+        let kept = [costs.packet_ns, costs.latency_ns, costs.flag_ns, costs.turn_ns, costs.far_ps];
+        assert_eq!(kept, [packet_ns, latency_ns, flag_ns, turn_ns, far_ps]);
+    }
+
+    #[test]
+    fn an_empty_table_changes_nothing() {
+        assert_eq!(predicted(Costs::default(), &CostTable::default()), Costs::default());
+    }
+
+    #[test]
+    fn each_machine_gets_the_algorithms_that_suit_it() {
+        let algorithm = |table: &CostTable| {
+            let costs = predicted(Costs::default(), table);
+            let situation = Situation { costs, cores: 2, ..Situation::plain(2) };
+            let member = Member { rank: 0, size: 2, situation: &situation };
+            let operands = Operands { count: 8 << 10, element_bytes: 8, commutative: true };
+            let call = CollectiveCall::Allreduce { operands, input: InputPlace::SendBuffer };
+            let slots = SlotCapacities::new(RegionSupport::Possible);
+            collectives::candidates(&call, member, Some(slots))[0].algorithm
+        };
+        assert_eq!(algorithm(&machine(100.0, 30.0)), Algorithm::Direct);
+        assert_ne!(algorithm(&machine(20.0, 400.0)), Algorithm::Direct);
+    }
+}
