@@ -55,6 +55,10 @@ const FLAGS_AT_ONCE: u128 = 4;
 /// of a flag.
 const FLAGS_INCLUDED: u64 = 31;
 
+/// The time of an announced message as a multiple of its copy, where processes take turns on cores:
+/// what the receiver copies in its turn, the sender must have announced in its own.
+const FETCHES_IN_TURNS: u128 = 2;
+
 /// Returns the additional time of each byte of a copy, in picoseconds: that of its share of a
 /// 64-byte line.
 fn byte_ps(crossing: Crossing) -> u64 {
@@ -376,7 +380,7 @@ impl<'a> TimeEstimate<'a> {
             Price { sender: copied, way, receiver: copied, is_answered: false, is_piped: false };
         let announced = if self.situation.oversubscribed {
             let fetched = nanoseconds(costs.fetch_ns) + all * u128::from(costs.fetch_ps);
-            let receiver = packet + fetched;
+            let receiver = packet + FETCHES_IN_TURNS * fetched;
             Price { sender: packet, way, receiver, is_answered: true, is_piped: false }
         } else {
             let end = packet + all * u128::from(costs.pipe_ps);
