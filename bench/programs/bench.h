@@ -182,6 +182,13 @@ void bench_segments(struct job *job);
 void bench_packed(struct job *job);
 void bench_pages(struct job *job);
 void bench_sockets(struct job *job);
+
+/* A TCP connection of ranks 0 and 1, or -1: rank 1 listens on all of its addresses, rank 0 takes
+   the first that answers.  Both sides poll it. */
+int plain_connect(const struct job *job);
+void plain_send(const struct job *job, int socket, const char *from, size_t bytes);
+void plain_receive(const struct job *job, int socket, char *into, size_t bytes);
+
 void bench_indexed(struct job *job);
 void bench_vector(struct job *job);
 void bench_self(struct job *job);

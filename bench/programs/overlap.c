@@ -2,6 +2,8 @@
 #include "bench.h"
 
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 enum { TAG = 60, OVER_TAG = 61, COLLECTIVE_BYTES = 1 << 20 };
 
@@ -19,6 +21,7 @@ struct overlap {
     char *out, *in;
     int bytes;
     long work;                      /* steps of computing */
+    int socket;                     /* a plain connection to the peer, or -1 */
 };
 
 /* Begins the communication of a process. The first one computes, the second one waits: so there is
@@ -26,7 +29,14 @@ struct overlap {
 struct pattern {
     const char *name;
     void (*begin)(struct overlap *overlap, MPI_Request *request);
+    void (*finish)(struct overlap *overlap, MPI_Request *request);
 };
+
+static void wait_for(struct overlap *overlap, MPI_Request *request)
+{
+    (void)overlap;
+    MPI_Wait(request, MPI_STATUS_IGNORE);
+}
 
 static void begin_send(struct overlap *overlap, MPI_Request *request)
 {
@@ -58,14 +68,57 @@ static void begin_allreduce(struct overlap *overlap, MPI_Request *request)
                    overlap->job->pair, request);
 }
 
+/* What no library without a core of its own can hide: the kernel copies data when the program calls
+   it, to send it, or to have what has arrived. */
+static void send_plainly(const struct overlap *overlap, int sender)
+{
+    if (overlap->job->rank == sender)
+        plain_send(overlap->job, overlap->socket, overlap->out, (size_t)overlap->bytes);
+}
+
+static void receive_plainly(const struct overlap *overlap, int receiver)
+{
+    if (overlap->job->rank == receiver)
+        plain_receive(overlap->job, overlap->socket, overlap->in, (size_t)overlap->bytes);
+}
+
+static void begin_plain_send(struct overlap *overlap, MPI_Request *request)
+{
+    (void)request;
+    send_plainly(overlap, 0);
+}
+
+static void finish_plain_send(struct overlap *overlap, MPI_Request *request)
+{
+    (void)request;
+    receive_plainly(overlap, 1);
+}
+
+static void begin_plain_receive(struct overlap *overlap, MPI_Request *request)
+{
+    (void)request;
+    send_plainly(overlap, 1);
+}
+
+static void finish_plain_receive(struct overlap *overlap, MPI_Request *request)
+{
+    (void)request;
+    receive_plainly(overlap, 0);
+}
+
 static const struct pattern patterns[] = {
-    {"sender computes", begin_send},
-    {"receiver computes", begin_receive},
-    {"alltoall", begin_alltoall},
-    {"allreduce", begin_allreduce},
+    {"sender computes", begin_send, wait_for},
+    {"receiver computes", begin_receive, wait_for},
+    {"alltoall", begin_alltoall, wait_for},
+    {"allreduce", begin_allreduce, wait_for},
 };
 
 enum { PATTERNS = sizeof patterns / sizeof patterns[0], POINT_TO_POINT = 2 };
+
+static const struct pattern plain_patterns[POINT_TO_POINT] = {
+    {"sender computes, plain sockets", begin_plain_send, finish_plain_send},
+    {"receiver computes, plain sockets", begin_plain_receive, finish_plain_receive},
+};
 
 static volatile double sink;
 
@@ -103,7 +156,8 @@ static double run_part(struct overlap *overlap, const struct pattern *pattern, i
         pattern->begin(overlap, &request);
     if (part != COMMUNICATION && job->rank == 0)
         compute(overlap->work);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    if (part != COMPUTING)
+        pattern->finish(overlap, &request);
     if (part != COMPUTING && job->rank == 0)
         MPI_Recv(NULL, 0, MPI_BYTE, 1, OVER_TAG, job->pair, MPI_STATUS_IGNORE);
     if (part != COMPUTING && job->rank == 1)
@@ -145,16 +199,19 @@ static void check(struct overlap *overlap, const struct pattern *pattern, unsign
     pattern_fill(overlap->out, bytes, seed);
     pattern_fill(overlap->in, bytes, seed + 1);
     run_part(overlap, pattern, TOTAL);
-    bool receives = (pattern->begin == begin_send && job->rank == 1)
-                    || (pattern->begin == begin_receive && job->rank == 0);
+    bool to_second = pattern->begin == begin_send || pattern->begin == begin_plain_send;
+    bool to_first = pattern->begin == begin_receive || pattern->begin == begin_plain_receive;
+    bool receives = job->rank == 1 ? to_second : to_first;
     if (receives)
         pattern_expect(job, overlap->in, bytes, seed);
 }
 
-static void measure_overlap(struct job *job, const struct pattern *pattern, size_t bytes)
+static void measure_overlap(struct job *job, const struct pattern *pattern, size_t bytes,
+                            int socket)
 {
     struct overlap overlap = {.job = job, .out = buffer_new(job, bytes),
-                              .in = buffer_new(job, bytes), .bytes = (int)bytes};
+                              .in = buffer_new(job, bytes), .bytes = (int)bytes,
+                              .socket = socket};
     double times[PARTS][RUNS_MAX], alone[BATCH], usual[PARTS];
     job_describe(job, "overlap", pattern->name, bytes);
     for (int i = 0; i < BATCH; i++)
@@ -182,6 +239,15 @@ static void measure_overlap(struct job *job, const struct pattern *pattern, size
     free(overlap.in);
 }
 
+static bool is_between_hosts(const struct job *job)
+{
+    char names[2][MPI_MAX_PROCESSOR_NAME] = {{0}}, own[MPI_MAX_PROCESSOR_NAME] = {0};
+    int length;
+    MPI_Get_processor_name(own, &length);
+    MPI_Allgather(own, sizeof own, MPI_CHAR, names, sizeof own, MPI_CHAR, job->pair);
+    return strcmp(names[0], names[1]) != 0;
+}
+
 void bench_overlap(struct job *job)
 {
     report_section(job, "overlap",
@@ -193,7 +259,13 @@ void bench_overlap(struct job *job)
     struct list sizes = job->options.sizes.length ? job->options.sizes : usual;
     for (int kind = 0; kind < POINT_TO_POINT; kind++)
         for (int i = 0; i < sizes.length; i++)
-            measure_overlap(job, &patterns[kind], (size_t)sizes.values[i]);
+            measure_overlap(job, &patterns[kind], (size_t)sizes.values[i], -1);
+    int socket = is_between_hosts(job) ? plain_connect(job) : -1;
+    for (int kind = 0; kind < POINT_TO_POINT && socket >= 0; kind++)
+        for (int i = 0; i < sizes.length; i++)
+            measure_overlap(job, &plain_patterns[kind], (size_t)sizes.values[i], socket);
+    if (socket >= 0)
+        close(socket);
     for (int kind = POINT_TO_POINT; kind < PATTERNS; kind++)
-        measure_overlap(job, &patterns[kind], COLLECTIVE_BYTES);
+        measure_overlap(job, &patterns[kind], COLLECTIVE_BYTES, -1);
 }

@@ -69,8 +69,7 @@ static int connect_to(struct in_addr address, in_port_t port)
     return -1;
 }
 
-/* Rank 1 listens on all of its addresses, rank 0 takes the first that answers. */
-static int connect_pair(const struct job *job)
+int plain_connect(const struct job *job)
 {
     struct in_addr addresses[ADDRESSES_MAX] = {{0}};
     struct sockaddr_in local = {.sin_family = AF_INET};
@@ -99,37 +98,51 @@ static int connect_pair(const struct job *job)
     int one = 1;
     if (descriptor >= 0)
         setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    int worse;
+    MPI_Allreduce(&descriptor, &worse, 1, MPI_INT, MPI_MIN, job->pair);
+    if (worse < 0 && descriptor >= 0) {
+        close(descriptor);
+        descriptor = -1;
+    }
     return descriptor;
 }
 
-static void expect_progress(const struct line *line, ssize_t moved)
+static void expect_progress(const struct job *job, ssize_t moved)
 {
     if (moved == 0 || (moved < 0 && errno != EAGAIN && errno != EINTR))
-        job_fail(line->job, "the plain connection failed: %s", moved ? strerror(errno) : "closed");
+        job_fail(job, "the plain connection failed: %s", moved ? strerror(errno) : "closed");
+}
+
+void plain_send(const struct job *job, int socket, const char *from, size_t bytes)
+{
+    for (size_t done = 0; done < bytes;) {
+        ssize_t moved = send(socket, from + done, bytes - done, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (moved > 0)
+            done += (size_t)moved;
+        else
+            expect_progress(job, moved);
+    }
+}
+
+void plain_receive(const struct job *job, int socket, char *into, size_t bytes)
+{
+    for (size_t done = 0; done < bytes;) {
+        ssize_t moved = recv(socket, into + done, bytes - done, MSG_DONTWAIT);
+        if (moved > 0)
+            done += (size_t)moved;
+        else
+            expect_progress(job, moved);
+    }
 }
 
 static void send_plain(const struct line *line)
 {
-    for (size_t done = 0; done < line->bytes;) {
-        ssize_t moved = send(line->socket, line->send_buffer + done, line->bytes - done,
-                             MSG_DONTWAIT | MSG_NOSIGNAL);
-        if (moved > 0)
-            done += (size_t)moved;
-        else
-            expect_progress(line, moved);
-    }
+    plain_send(line->job, line->socket, line->send_buffer, line->bytes);
 }
 
 static void receive_plain(const struct line *line)
 {
-    for (size_t done = 0; done < line->bytes;) {
-        ssize_t moved = recv(line->socket, line->receive_buffer + done, line->bytes - done,
-                             MSG_DONTWAIT);
-        if (moved > 0)
-            done += (size_t)moved;
-        else
-            expect_progress(line, moved);
-    }
+    plain_receive(line->job, line->socket, line->receive_buffer, line->bytes);
 }
 
 static void send_mpi(const struct line *line)
@@ -212,12 +225,9 @@ void bench_sockets(struct job *job)
                    true);
     if (job->pair == MPI_COMM_NULL)
         return;
-    int socket = connect_pair(job), worse;
-    MPI_Allreduce(&socket, &worse, 1, MPI_INT, MPI_MIN, job->pair);
-    if (worse < 0) {
+    int socket = plain_connect(job);
+    if (socket < 0) {
         report_note(job, "sockets left out: ranks 0 and 1 found no address to connect by");
-        if (socket >= 0)
-            close(socket);
         return;
     }
     struct list sizes = list_or_powers(&job->options.sizes, 8, 1L << 20, 8L << 20);

@@ -57,8 +57,8 @@ pub trait Strategy: fmt::Debug + std::marker::Send + Sync {
     /// The name by which users choose it.
     fn name(&self) -> &'static str;
 
-    /// Whether short messages of a flow that wait are to share a packet. If not, each one is planned
-    /// singly.
+    /// Whether short messages of a flow that wait are to share a packet. If not, each one is
+    /// planned singly.
     fn gathers(&self) -> bool {
         true
     }
