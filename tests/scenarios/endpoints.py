@@ -276,6 +276,40 @@ def programs_do_at_random_what_endpoints_can_do(runner):
             random_programs(str(runner.build / "endpoint_random"), seed, apart)
 
 
+@places(4)
+def endpoints_that_encrypt(runner):
+    """One end with the option is enough, whichever has it; with keys in URIs or in a file."""
+    needs_combray(runner)
+    with tempfile.TemporaryDirectory(prefix="endpoints-") as folder:
+        key = pathlib.Path(folder) / "key"
+        key.write_bytes(b"k" * 32)
+        key.chmod(0o600)
+        with_file = {"ENDPOINT_OPTIONS": f"encrypt,key={key}"}
+        encrypts, plain = {"ENDPOINT_OPTIONS": "encrypt"}, {}
+        for at_service, at_client, mark in ((encrypts, plain, "+"), (plain, encrypts, ""), (with_file, with_file, "+@")):
+            with uri_file() as file, started() as start:
+                service = start(runner, "serve", file, 3, COMBRAY_NODE="service", **at_service)
+                parts = [start(runner, part, file, 0, COMBRAY_NODE="client", **at_client) for part in ("use", "use", "die")]
+                assert [output_of(one, code) for one, code in zip(parts, (0, 0, -signal.SIGKILL))][:2] == ["client is done\n"] * 2
+                uri = pathlib.Path(file).read_text().removeprefix("combray://")
+                assert output_of(service) == "2 closed, 1 lost\n"
+                assert uri.startswith(mark) and ("+" in uri) == ("+" in mark), uri
+
+
+@places(2)
+def a_request_whose_mark_of_encryption_was_removed_is_refused(runner):
+    """A client gets the URI of a service that encrypts without its mark, and does not encrypt itself."""
+    needs_combray(runner)
+    with uri_file() as file, uri_file() as changed, started() as start:
+        service = start(runner, "serve", file, 1, ENDPOINT_OPTIONS="encrypt")
+        while not os.path.exists(file):
+            assert service.poll() is None, output_of(service)
+        pathlib.Path(changed).write_text(pathlib.Path(file).read_text().replace("+", ""))
+        assert "endpoint encrypts" in output_of(start(runner, "fail", changed))
+        assert output_of(start(runner, "use", file, 0)) == "client is done\n"
+        assert output_of(service) == "1 closed, 0 lost\n"
+
+
 SCENARIOS = [
     a_service_and_its_clients_without_a_launcher,
     a_service_that_waits_for_its_descriptor,
@@ -283,6 +317,8 @@ SCENARIOS = [
     a_service_and_clients_on_two_machines,
     connections_come_and_go,
     programs_with_the_key_in_a_file,
+    endpoints_that_encrypt,
+    a_request_whose_mark_of_encryption_was_removed_is_refused,
     strangers_change_nothing_but_a_counter,
     a_client_survives_a_killed_service,
     a_stopped_peer_is_reported_as_silent,

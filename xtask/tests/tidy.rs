@@ -36,6 +36,7 @@ const TIERS: &[(&str, u32)] = &[
     ("queues", 1),
     ("wire", 1),
     ("lending", 1),
+    ("sealing", 1),
     ("topology", 1),
     ("mpir", 1),
     ("message-queues", 0),

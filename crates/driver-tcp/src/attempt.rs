@@ -6,7 +6,8 @@ use std::time::Instant;
 
 use base::GateId;
 
-use driver::Secret;
+use driver::PairSecret;
+use sealing::{AGREEMENT_BYTES, KeyAgreement, Sealing, SealingSide, Tampered};
 
 use crate::handshake::{
     self, ANSWER_BYTES, CLAIM_BYTES, ConnectionClaim, GREETING_BYTES, HandshakeReply, Nonce,
@@ -28,8 +29,18 @@ pub(crate) struct Attempt {
     stage: HandshakeStage,
     nonce: Nonce,
     /// The secret that the initiator has proved to have.
-    pub secret: Option<Secret>,
+    pub secret: Option<PairSecret>,
+    /// How the connection is encrypted, once both sides have agreed on keys.
+    pub sealing: Option<Sealing>,
+    /// The offer of this side to agree on keys.
+    agreement: Option<KeyAgreement>,
+    /// The answer to the offer of the initiator, for the reply.
+    key_answer: Vec<u8>,
     received: Vec<u8>,
+}
+
+fn refused_keys(tampered: Tampered) -> io::Error {
+    io::Error::new(ErrorKind::PermissionDenied, tampered)
 }
 
 /// Which side initiated the connection.
@@ -65,9 +76,9 @@ pub(crate) struct HandshakeTerms {
     pub to: u32,
     /// The secret that is used if this process has initiated the connection; else the secret of
     /// the job.
-    pub secret: Secret,
+    pub secret: PairSecret,
     /// Further secrets that the initiator may have: those of connected jobs.
-    pub others: Vec<Secret>,
+    pub others: Vec<PairSecret>,
     /// The version of the contents.
     pub records: u32,
 }
@@ -101,6 +112,9 @@ impl Attempt {
             stage,
             nonce,
             secret: None,
+            sealing: None,
+            agreement: None,
+            key_answer: Vec::new(),
             received: Vec::new(),
         })
     }
@@ -137,23 +151,24 @@ impl Attempt {
             }
             if let AttemptSide::Here { .. } = self.side {
                 let HandshakeTerms { secret, to, records, .. } = agreement;
-                self.send(&handshake::opening(secret, *to, *records, &self.nonce))?;
+                self.send(&handshake::opening(&secret.secret, *to, *records, &self.nonce))?;
             }
             self.stage = HandshakeStage::AwaitsAnswer;
         }
         if let HandshakeStage::Opened { other } = self.stage {
-            let secret = self.secret.as_ref().unwrap_or(&agreement.secret);
-            let proof = handshake::answer(secret, &other, &self.nonce);
+            let secret = self.secret.unwrap_or(agreement.secret).secret;
+            let proof = handshake::answer(&secret, &other, &self.nonce);
             self.answer(agreement, &proof)?;
             self.stage = HandshakeStage::AwaitsClaim { other };
         }
+        let of_keys = if self.is_encrypted(agreement) { AGREEMENT_BYTES } else { 0 };
         let wanted = match self.stage {
             HandshakeStage::Connecting
             | HandshakeStage::Opened { .. }
             | HandshakeStage::AwaitsOpening => OPENING_BYTES,
             HandshakeStage::AwaitsAnswer => ANSWER_BYTES,
-            HandshakeStage::AwaitsClaim { .. } => CLAIM_BYTES,
-            HandshakeStage::AwaitsReply => REPLY_BYTES,
+            HandshakeStage::AwaitsClaim { .. } => CLAIM_BYTES + of_keys,
+            HandshakeStage::AwaitsReply => REPLY_BYTES + of_keys,
         };
         if !self.receive(wanted)? {
             return Ok(AttemptProgress::Waits);
@@ -171,8 +186,9 @@ impl Attempt {
                 let (greeting, proof) = heard.split_at(GREETING_BYTES);
                 let other = handshake::nonce_of(greeting, *records);
                 let opened = other.ok().and_then(|other| {
-                    let is_used =
-                        |secret: &&Secret| handshake::is_opening(secret, *own, &other, proof);
+                    let is_used = |pair: &&PairSecret| {
+                        handshake::is_opening(&pair.secret, *own, &other, proof)
+                    };
                     Some((other, *[secret].into_iter().chain(others).find(is_used)?))
                 });
                 let Some((other, secret)) = opened else {
@@ -189,30 +205,82 @@ impl Attempt {
             HandshakeStage::AwaitsAnswer => {
                 let (greeting, proof) = heard.split_at(GREETING_BYTES);
                 let other = handshake::nonce_of(greeting, *records).map_err(refused)?;
-                if !handshake::is_answer(secret, &self.nonce, &other, proof) {
+                if !handshake::is_answer(&secret.secret, &self.nonce, &other, proof) {
                     return Err(refused(STRANGER));
                 }
                 let AttemptSide::Here { link, .. } = self.side else {
                     return Ok(AttemptProgress::Waits);
                 };
                 let introduction = ConnectionClaim { from: *own, to: *to, link };
-                self.send(&handshake::claim(secret, &self.nonce, &other, introduction))?;
+                let claim = handshake::claim(&secret.secret, &self.nonce, &other, introduction);
+                let offer = self.key_offer(secret, &other)?;
+                self.send(&[&claim[..], &offer].concat())?;
                 self.stage = HandshakeStage::AwaitsReply;
             }
             HandshakeStage::AwaitsClaim { other } => {
-                let secret = self.secret.as_ref().unwrap_or(secret);
-                let claim = handshake::introduction_of(secret, &other, &self.nonce, heard);
+                let secret = self.secret.unwrap_or(*secret);
+                let (claim, offer) = heard.split_at(CLAIM_BYTES);
+                let claim = handshake::introduction_of(&secret.secret, &other, &self.nonce, claim);
                 let claim = claim.filter(|claim| claim.to == *own);
                 let claim = claim.ok_or_else(|| refused(STRANGER))?;
+                self.answer_offer(&secret, &other, offer)?;
                 return Ok(AttemptProgress::Introduced(claim));
             }
             HandshakeStage::AwaitsReply => {
-                let reply = HandshakeReply::parse(heard);
+                let (reply, keys) = heard.split_at(REPLY_BYTES);
+                let reply = HandshakeReply::parse(reply);
                 let reply = reply.ok_or_else(|| refused("its answer is invalid"))?;
+                if reply == HandshakeReply::Welcome {
+                    self.finish_agreement(keys)?;
+                }
                 return Ok(AttemptProgress::Decided(reply));
             }
         }
         Ok(AttemptProgress::Waits)
+    }
+
+    /// Whether the connection is encrypted, as far as that is known.
+    fn is_encrypted(&self, terms: &HandshakeTerms) -> bool {
+        match self.side {
+            AttemptSide::Here { .. } => terms.secret.is_encrypted,
+            AttemptSide::There => self.secret.is_some_and(|pair| pair.is_encrypted),
+        }
+    }
+
+    /// Returns the message by which the initiator begins to agree on keys; none for a connection
+    /// that is not encrypted.
+    fn key_offer(&mut self, pair: &PairSecret, other: &Nonce) -> io::Result<Vec<u8>> {
+        if !pair.is_encrypted {
+            return Ok(Vec::new());
+        }
+        let context = [&self.nonce[..], other].concat();
+        let mut agreement = KeyAgreement::new(SealingSide::Initiator, &pair.secret, &context);
+        let offer = agreement.offer().map_err(refused_keys)?;
+        self.agreement = Some(agreement);
+        Ok(offer.to_vec())
+    }
+
+    fn answer_offer(&mut self, pair: &PairSecret, other: &Nonce, offer: &[u8]) -> io::Result<()> {
+        if let Ok(offer) = offer.try_into() {
+            let context = [&other[..], &self.nonce].concat();
+            let agreement = KeyAgreement::new(SealingSide::Responder, &pair.secret, &context);
+            let (answer, sealing) = agreement.answer(offer).map_err(refused_keys)?;
+            (self.sealing, self.key_answer) = (Some(sealing), answer.to_vec());
+        }
+        Ok(())
+    }
+
+    fn finish_agreement(&mut self, answer: &[u8]) -> io::Result<()> {
+        if let (Some(agreement), Ok(answer)) = (self.agreement.take(), answer.try_into()) {
+            self.sealing = Some(agreement.finish(answer).map_err(refused_keys)?);
+        }
+        Ok(())
+    }
+
+    /// Sends the decision about a connection that another process has begun.
+    pub(crate) fn reply(&mut self, reply: HandshakeReply) -> io::Result<()> {
+        let keys = std::mem::take(&mut self.key_answer);
+        self.send(&[&reply.emit()[..], &keys].concat())
     }
 
     fn answer(&mut self, terms: &HandshakeTerms, proof: &[u8; PROOF_BYTES]) -> io::Result<()> {
@@ -221,7 +289,7 @@ impl Attempt {
     }
 
     /// Sends bytes that fit into the buffer of a new connection.
-    pub(crate) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+    fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.write_all(bytes)
     }
 

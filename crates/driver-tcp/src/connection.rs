@@ -3,7 +3,6 @@
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
-use std::net::TcpStream;
 use std::time::Instant;
 
 use base::GateId;
@@ -12,13 +11,13 @@ use links::Quiet;
 use memory::Buffer;
 
 use crate::frame::{self, FrameKind, HEAD_BYTES, PACKET_BYTES_MAX, PART_HEAD_BYTES};
-use crate::stream::ByteStream;
+use crate::stream::{ByteStream, RailStream};
 
 #[cfg(test)]
 mod tests;
 
 /// A connection to `gate` over the own rail `rail`.
-pub(crate) struct TcpConnection<S = TcpStream> {
+pub(crate) struct TcpConnection<S = RailStream> {
     pub stream: S,
     pub gate: GateId,
     pub rail: usize,
@@ -256,8 +255,10 @@ impl<S: ByteStream> TcpConnection<S> {
         inbox: &mut [u8],
         sink: &mut dyn Sink,
     ) -> io::Result<ReadOutcome> {
-        let (mut heard, mut bytes) = (ReadOutcome::Nothing, 0);
-        for _ in 0..READS_MAX {
+        let (mut heard, mut bytes, mut reads) = (ReadOutcome::Nothing, 0, 0);
+        // The poller does not report bytes that are not in the socket any more.
+        while reads < READS_MAX || self.stream.holds_bytes() {
+            reads += 1;
             if self.arriving.is_some() {
                 if !self.held.is_empty() {
                     heard = ReadOutcome::Something;
@@ -280,7 +281,7 @@ impl<S: ByteStream> TcpConnection<S> {
                         break;
                     }
                 }
-                if bytes >= PART_BYTES_AT_ONCE {
+                if bytes >= PART_BYTES_AT_ONCE && !self.stream.holds_bytes() {
                     break;
                 }
                 continue;

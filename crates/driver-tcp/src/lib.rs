@@ -13,6 +13,7 @@ mod handshake;
 mod interfaces;
 mod peers;
 mod poller;
+mod sealed;
 mod stream;
 mod tcp;
 

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use base::{GateId, RailProfile};
 use driver::{
-    Directory, Driver, DriverError, Fill, NetworkSelection, Part, PeerEnd, PeerReach, Settings,
-    Sink,
+    Directory, Driver, DriverError, Fill, NetworkSelection, PairSecret, Part, PeerEnd, PeerReach,
+    Settings, Sink,
 };
 use links::{LinkTable, Peer, PeerRail};
 use memory::placing::keep_on_node;
@@ -22,6 +22,7 @@ use crate::frame::{self, FrameKind, HEAD_BYTES, PACKET_BYTES_MAX};
 use crate::interfaces::{self, Interface};
 use crate::peers::{IpNetworks, RailConnection, Slot};
 use crate::poller::{Poller, ReadySocket, SocketInterest};
+use crate::sealed::is_tampering;
 use unauthenticated::UnauthenticatedConnections;
 
 mod attempts;
@@ -239,7 +240,7 @@ impl Tcp {
         let stream = match socket {
             WatchedSocket::Listener(listener) => return self.poller.remove(listener),
             WatchedSocket::Attempt(attempt) => &attempt.stream,
-            WatchedSocket::Connection(connection) => &connection.stream,
+            WatchedSocket::Connection(connection) => connection.stream.socket(),
         };
         self.poller.remove(stream);
         // A broken connection is already shut down.
@@ -288,6 +289,7 @@ impl Tcp {
         let Some(WatchedSocket::Connection(connection)) = self.remove(slot) else { return };
         let error = connection.failed.as_ref().unwrap_or(error);
         let why = match error.kind() {
+            _ if is_tampering(error) => return self.end_tampered(connection.gate, error),
             _ if connection.departed => "it has finished".to_owned(),
             ErrorKind::UnexpectedEof => "it closed the connection: it has ended".to_owned(),
             // The kernel's probes were unanswered, too.
@@ -302,6 +304,20 @@ impl Tcp {
         // If the peer had left and nothing was sent to it since, the failure has no effect.
         if !connection.departed || connection.awaited {
             self.links.report_loss(gate, rail);
+        }
+    }
+
+    /// Ends all connections with a peer after something between both has changed what it has sent
+    /// on one of them.
+    #[cold]
+    fn end_tampered(&mut self, gate: GateId, error: &io::Error) {
+        let why = error.to_string();
+        self.links.peer_mut(gate).into_iter().for_each(|peer| peer.was_tampered_with = true);
+        for rail in 0..self.links.rails.len() {
+            if self.links.get(gate, rail).is_some() {
+                self.standing(gate, rail).into_iter().for_each(|slot| drop(self.remove(slot)));
+                self.lose(gate, rail, &why);
+            }
         }
     }
 
@@ -347,7 +363,8 @@ impl Tcp {
     fn agreement(&mut self, to: Option<GateId>) -> Result<HandshakeTerms, DriverError> {
         let records = self.options.records;
         let Some(gate) = to else {
-            let secret = self.links.directory.secret();
+            let plain = |secret| PairSecret { secret, is_encrypted: false };
+            let secret = self.links.directory.secret().map(plain);
             let mut others = self.links.directory.other_secrets();
             // A job of one process has no secret of its own.
             let secret = secret.or_else(|error| others.pop().ok_or(error))?;
@@ -357,8 +374,14 @@ impl Tcp {
             Some(pair) => (pair.own_gate.0, pair.peer_rank),
             None => (self.links.own.0, gate.0),
         };
-        let secret = self.links.secret_of(gate)?;
+        let secret = self.pair_secret(gate)?;
         Ok(HandshakeTerms { own, to, secret, others: Vec::new(), records })
+    }
+
+    /// Returns the secret that this process has in common with the process behind `gate`.
+    fn pair_secret(&mut self, gate: GateId) -> Result<PairSecret, DriverError> {
+        let is_encrypted = self.links.is_encrypted(gate);
+        self.links.secret_of(gate).map(|secret| PairSecret { secret, is_encrypted })
     }
 
     /// Returns the peer; its card is read if that was not done yet.
@@ -624,6 +647,10 @@ impl Driver for Tcp {
     /// The peer has said goodbye, and no connection to it remains.
     fn has_departed(&self, gate: GateId) -> bool {
         self.links.has_departed(gate)
+    }
+
+    fn was_tampered_with(&self, gate: GateId) -> bool {
+        self.links.peer(gate).is_some_and(|peer| peer.was_tampered_with)
     }
 
     fn leave(&mut self, sink: &mut dyn Sink, limit: Duration) {

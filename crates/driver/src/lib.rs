@@ -27,8 +27,8 @@ pub use regions::{RegionAccess, RegionError, Regions};
 pub use rendezvous::{Announcement, Copying, Exposure, MiddleWay, ProgramState, Rendezvous, When};
 pub use sink::{ReceiveState, Sink};
 pub use world::{
-    Directory, Doorbell, DriverError, GivenCopying, JobPair, PassedDescriptors, Secret, Settings,
-    read_card,
+    Directory, Doorbell, DriverError, GivenCopying, JobPair, PairSecret, PassedDescriptors, Secret,
+    Settings, read_card,
 };
 
 /// What is known about a peer that is forgotten.
@@ -176,6 +176,12 @@ pub trait Driver {
 
     /// Whether a peer has left, so that nothing can arrive from it any more.
     fn has_departed(&self, _gate: GateId) -> bool {
+        false
+    }
+
+    /// Whether something between this process and a peer has changed, repeated or left out
+    /// encrypted data, which is why the peer was lost.
+    fn was_tampered_with(&self, _gate: GateId) -> bool {
         false
     }
 

@@ -36,7 +36,7 @@ pub trait Directory: Send {
     }
 
     /// Returns the secrets that this process has in common with processes of connected jobs.
-    fn other_secrets(&mut self) -> Vec<Secret> {
+    fn other_secrets(&mut self) -> Vec<PairSecret> {
         Vec::new()
     }
 }
@@ -49,9 +49,18 @@ pub struct JobPair {
     /// The rank of the peer in its job.
     pub peer_rank: u32,
     /// The secret of the two jobs.
-    pub secret: Secret,
+    pub secret: PairSecret,
     /// Whether this process precedes the peer in the order of the processes of all jobs.
     pub comes_first: bool,
+}
+
+/// A secret of two jobs, and how it is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PairSecret {
+    /// The secret.
+    pub secret: Secret,
+    /// Whether what leaves the machine is encrypted between the processes that have it.
+    pub is_encrypted: bool,
 }
 
 /// A secret that only the processes of a job have.

@@ -498,6 +498,11 @@ impl Rails {
         self.networks.iter().any(|network| network.driver.has_departed(gate))
     }
 
+    /// Whether a peer was lost because something between both processes changed encrypted data.
+    pub fn was_tampered_with(&self, gate: GateId) -> bool {
+        self.networks.iter().any(|network| network.driver.was_tampered_with(gate))
+    }
+
     /// Returns a peer on this machine whose process has ended, if there is one. May be slow.
     pub fn ended_peer(&self) -> Option<GateId> {
         self.machine.ended_peer()

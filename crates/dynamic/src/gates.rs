@@ -86,7 +86,7 @@ impl<'a> MeetingGates<'a> {
     pub fn offer(process: &'a Process, names: &[GlobalProcess]) -> Result<Self> {
         let mut gates = Self { process, met: Vec::with_capacity(names.len()), is_used: false };
         for &name in names {
-            let offered = process.runtime().offer_gates(name);
+            let offered = process.runtime().offer_gates(name, false);
             let offered =
                 offered.map_err(|error| Error::new(ErrorClass::Other, error.to_string()))?;
             gates.met.push(match offered {

@@ -25,13 +25,13 @@ const READS_MAX: usize = 64;
 
 impl RootLink {
     /// Begins the handshake on a connected socket, whose other side must answer each step within
-    /// `limit`.
+    /// `limit`. The accepting side can insist on encryption, which the connecting side decides.
     ///
     /// # Errors
     /// `Other` if the system refuses random numbers, or to make the socket nonblocking.
     pub(crate) fn new(
         stream: TcpStream,
-        side: PortSide,
+        side: (PortSide, bool),
         key: PortKey,
         limit: Duration,
     ) -> Result<Self> {
@@ -130,6 +130,11 @@ impl RootLink {
         }
     }
 
+    /// Whether everything that follows the handshake is encrypted.
+    pub fn is_encrypted(&self) -> bool {
+        self.handshake.is_encrypted()
+    }
+
     /// Returns a secret that only both roots have.
     pub fn secret(&self) -> [u8; 32] {
         self.handshake.secret()
@@ -177,6 +182,12 @@ impl LinkFailure {
             Self::Refused(PortRefusal::BadFrame) => {
                 (ErrorClass::Port, "data of the other job was changed on the way".to_owned())
             }
+            Self::Refused(PortRefusal::Unencrypted) => (
+                ErrorClass::Port,
+                "the other endpoint encrypts, which its URI shows by a \"+\": pass the whole text \
+                 of combray_endpoint_uri, unchanged"
+                    .to_owned(),
+            ),
             Self::Lost(kind) => (
                 ErrorClass::Port,
                 format!(
@@ -209,7 +220,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut stranger = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (stream, _) = listener.accept().unwrap();
-        let mut link = RootLink::new(stream, PortSide::Accepts, [1; 16], LIMIT).unwrap();
+        let mut link = RootLink::new(stream, (PortSide::Accepts, false), [1; 16], LIMIT).unwrap();
         // Fewer bytes than a greeting has.
         for _ in 0..20 {
             stranger.write_all(b"C").unwrap();

@@ -30,6 +30,8 @@ pub struct Port {
     name: PortName,
     /// From which the key is computed, if processes know a secret in place of the key.
     number: Option<PortKey>,
+    /// Whether a connecting process must encrypt what follows the handshake.
+    is_encrypted: bool,
     /// Connections that have not proved yet that they have the key.
     unproved: RefCell<UnprovedLinks<RootLink>>,
     /// How many connections are accepted before the others go on.
@@ -97,9 +99,10 @@ impl Port {
     /// The system refuses a socket or random numbers.
     pub fn for_many(secret: Option<&PortSecret>) -> io::Result<Self> {
         let mut port = Self::open(UNPROVED_OF_ENDPOINT_MAX)?;
-        if let Some(secret) = secret {
+        port.is_encrypted = secret.is_some_and(PortSecret::is_encrypted);
+        if let Some(key) = secret.and_then(|secret| secret.key_for(&port.name.key)) {
             port.number = Some(port.name.key);
-            port.name.key = secret.key_for(&port.name.key);
+            port.name.key = key;
         }
         Ok(port)
     }
@@ -116,6 +119,7 @@ impl Port {
             listener,
             name,
             number: None,
+            is_encrypted: false,
             unproved: RefCell::new(unproved),
             accepted_max: unproved_max,
             has_more: Cell::new(false),
@@ -125,7 +129,7 @@ impl Port {
     /// Returns the address of the port as a URI, which contains the key unless processes have a
     /// secret in common.
     pub fn uri(&self) -> String {
-        self.number.map_or_else(|| self.name.to_uri(), |number| self.name.to_uri_with(number))
+        self.name.to_uri(self.number, self.is_encrypted)
     }
 
     /// Whether the port must be polled although its [socket](Self::socket) is not reported as
@@ -166,7 +170,7 @@ impl Port {
             match self.listener.accept() {
                 Ok((stream, _)) => unproved.add(RootLink::new(
                     stream,
-                    PortSide::Accepts,
+                    (PortSide::Accepts, self.is_encrypted),
                     self.name.key,
                     limit.min(PROOF_TIME_MAX),
                 )?),
@@ -238,6 +242,8 @@ fn own_addresses() -> Vec<IpAddr> {
 /// A connection to a port of another job that is being established.
 pub struct PortSearch {
     key: PortKey,
+    /// Whether the connection must be encrypted.
+    is_encrypted: bool,
     /// The addresses that were not tried yet, the next one last.
     places: Vec<SocketAddr>,
     connecting: Option<(Socket, SocketAddr, Instant)>,
@@ -269,7 +275,7 @@ const UNANSWERED_TIME_MAX: Duration = Duration::from_secs(20);
 
 /// Stands for the port that a search is for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct PortTarget(PortKey);
+pub struct PortTarget(PortKey, bool);
 
 impl fmt::Debug for PortTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -291,7 +297,7 @@ impl PortSearch {
     /// # Errors
     /// `Port` if it is not the name of a port.
     pub fn new(name: &str, limit: Duration) -> Result<Self> {
-        Ok(Self::of(&name.parse()?, (limit, RETRY_TIME_MAX)))
+        Ok(Self::of(&name.parse()?, false, (limit, RETRY_TIME_MAX)))
     }
 
     /// Begins to connect to the port with this [URI](Port::uri). Its process must answer within
@@ -301,16 +307,19 @@ impl PortSearch {
     /// `Port` if it is not the URI of a port, or contains no key and there is no `secret`.
     pub fn of_uri(uri: &str, limit: Duration, secret: Option<&PortSecret>) -> Result<Self> {
         // Many may connect at the same time.
-        Ok(Self::of(&PortName::from_uri(uri, secret)?, (limit, limit)))
+        let (name, port_encrypts) = PortName::from_uri(uri, secret)?;
+        let is_encrypted = port_encrypts || secret.is_some_and(PortSecret::is_encrypted);
+        Ok(Self::of(&name, is_encrypted, (limit, limit)))
     }
 
-    fn of(name: &PortName, (limit, retry_max): (Duration, Duration)) -> Self {
+    fn of(name: &PortName, is_encrypted: bool, (limit, retry_max): (Duration, Duration)) -> Self {
         let mut places = name.places();
         places.reverse();
         let (connecting, link, retry, failure, unanswered_until) = Default::default();
         let machine_max = limit.min(MACHINE_TIME_MAX);
         Self {
             key: name.key,
+            is_encrypted,
             places,
             connecting,
             link,
@@ -325,7 +334,7 @@ impl PortSearch {
 
     /// Returns a number that is equal for all searches for one port, and different for others.
     pub fn target(&self) -> PortTarget {
-        PortTarget(self.key)
+        PortTarget(self.key, self.is_encrypted)
     }
 
     /// Advances; returns the connection when the process of the port has proved that it has the
@@ -368,8 +377,8 @@ impl PortSearch {
         if let Some((socket, place, deadline)) = self.connecting.take() {
             match has_connected(&socket) {
                 Ok(true) => {
-                    let link =
-                        RootLink::new(socket.into(), PortSide::Connects, self.key, self.limit)?;
+                    let side = (PortSide::Connects, self.is_encrypted);
+                    let link = RootLink::new(socket.into(), side, self.key, self.limit)?;
                     self.link = Some((link, place));
                     return self.poll_link();
                 }
@@ -565,7 +574,8 @@ mod tests {
         let (port, place, mut search) = sought();
         let other = |number| {
             let (key, nonce) = (port.name.key, [number; 16]);
-            let opening = Handshake::new(PortSide::Connects, key, wire::VERSION, nonce).to_send;
+            let opening =
+                Handshake::new((PortSide::Connects, false), key, wire::VERSION, nonce).to_send;
             let mut other = TcpStream::connect(place).unwrap();
             other.write_all(&opening).unwrap();
             assert!(port.poll_accept(LIMIT).unwrap().is_none());
@@ -624,7 +634,8 @@ mod tests {
         let port = Port::for_many(None).unwrap();
         let place = (Ipv4Addr::LOCALHOST, port.name.port);
         let mut client = TcpStream::connect(place).unwrap();
-        let opening = Handshake::new(PortSide::Connects, port.name.key, wire::VERSION, [5; 16]);
+        let opening =
+            Handshake::new((PortSide::Connects, false), port.name.key, wire::VERSION, [5; 16]);
         client.write_all(&opening.to_send).unwrap();
         let until = |refused| {
             while port.refused() < refused {

@@ -11,26 +11,37 @@ use sha2::Sha256;
 /// The key that a connecting process must prove to have.
 pub(crate) type PortKey = [u8; 16];
 
-/// What processes have in common that are not given the keys of each other's ports: the content of
-/// a file, for example.
-pub struct PortSecret(Vec<u8>);
+/// What an endpoint and those that connect to it have in common beside the URI.
+pub struct PortSecret {
+    /// The content of a file, for example, for processes that are not given the keys of each
+    /// other's ports.
+    bytes: Option<Vec<u8>>,
+    /// Whether all that leaves the machine is encrypted.
+    is_encrypted: bool,
+}
 
 impl PortSecret {
-    /// Makes a secret of these bytes, which must be hard to guess.
-    pub fn new(bytes: Vec<u8>) -> Self {
-        Self(bytes)
+    /// Makes a secret of these bytes, which must be hard to guess. Without bytes URIs contain keys.
+    pub fn new(bytes: Option<Vec<u8>>, is_encrypted: bool) -> Self {
+        Self { bytes, is_encrypted }
     }
 
-    /// Returns the key of the port whose URI contains this random number.
-    pub(crate) fn key_for(&self, number: &PortKey) -> PortKey {
-        let mut mac =
-            Hmac::<Sha256>::new_from_slice(&self.0).expect("keys of any length are taken");
+    /// Whether all that leaves the machine is encrypted.
+    pub fn is_encrypted(&self) -> bool {
+        self.is_encrypted
+    }
+
+    /// Returns the key of the port whose URI contains this random number; `None` if URIs contain
+    /// keys.
+    pub(crate) fn key_for(&self, number: &PortKey) -> Option<PortKey> {
+        let bytes = self.bytes.as_ref()?;
+        let mut mac = Hmac::<Sha256>::new_from_slice(bytes).expect("keys of any length are taken");
         mac.update(b"key of the port with this number");
         mac.update(number);
         let digest = mac.finalize().into_bytes();
         let mut key = PortKey::default();
         key.copy_from_slice(&digest[..size_of::<PortKey>()]);
-        key
+        Some(key)
     }
 }
 
@@ -59,6 +70,9 @@ const FORMAT: &str = "combray-port-1";
 /// The beginning of the URIs of endpoints.
 const SCHEME: &str = "combray://";
 
+/// Stands before the key, or its mark, in the URI of an endpoint that encrypts.
+const ENCRYPTED_MARK: char = '+';
+
 /// Stands before a number that is not the key of a port: the key is computed from it.
 const NUMBER_MARK: char = '@';
 
@@ -79,40 +93,41 @@ impl PortName {
         name
     }
 
-    /// Returns the name in the form of a URI, which endpoints have.
-    pub fn to_uri(&self) -> String {
-        self.to_string().replacen(&format!("{FORMAT}/"), SCHEME, 1)
+    /// Returns the name in the form of a URI, which endpoints have. If the key is computed from a
+    /// `number`, the URI contains that in place of the key. It shows whether the endpoint encrypts.
+    pub fn to_uri(&self, number: Option<PortKey>, is_encrypted: bool) -> String {
+        let shown = Self { key: number.unwrap_or(self.key), ..self.clone() };
+        let mut scheme = SCHEME.to_owned();
+        scheme.extend(is_encrypted.then_some(ENCRYPTED_MARK));
+        scheme.extend(number.map(|_| NUMBER_MARK));
+        shown.to_string().replacen(&format!("{FORMAT}/"), &scheme, 1)
     }
 
-    /// Returns the URI of a port whose key is computed from a number, which the URI contains in
-    /// place of the key.
-    pub fn to_uri_with(&self, number: PortKey) -> String {
-        let shown = Self { key: number, ..self.clone() };
-        shown.to_uri().replacen(SCHEME, &format!("{SCHEME}{NUMBER_MARK}"), 1)
-    }
-
-    /// Parses a URI that [`to_uri`](Self::to_uri) or [`to_uri_with`](Self::to_uri_with) returned.
+    /// Parses a URI that [`to_uri`](Self::to_uri) returned; also returns whether its endpoint
+    /// encrypts.
     ///
     /// # Errors
     /// `Port` if it is not the URI of an endpoint, or has no key and there is no secret.
-    pub fn from_uri(uri: &str, secret: Option<&PortSecret>) -> Result<Self, Error> {
-        let mut rest = uri.strip_prefix(SCHEME);
-        let without_mark = rest.and_then(|rest| rest.strip_prefix(NUMBER_MARK));
-        rest = without_mark.or(rest);
-        let parsed = rest.and_then(|rest| parse(&format!("{FORMAT}/{rest}")));
-        if let (Some(name), Some(_)) = (&parsed, without_mark) {
-            let secret = secret.ok_or_else(|| {
+    pub fn from_uri(uri: &str, secret: Option<&PortSecret>) -> Result<(Self, bool), Error> {
+        let rest = uri.strip_prefix(SCHEME).unwrap_or_default();
+        let encrypted = rest.strip_prefix(ENCRYPTED_MARK);
+        let rest = encrypted.unwrap_or(rest);
+        let without_key = rest.strip_prefix(NUMBER_MARK);
+        let rest = without_key.unwrap_or(rest);
+        let mut name = parse(&format!("{FORMAT}/{rest}")).ok_or_else(|| {
+            let detail = "this is not the URI of an endpoint of this version of Combray, which begins with \
+                          \"combray://\": pass the whole text of combray_endpoint_uri, unchanged";
+            Error::new(ErrorClass::Port, detail)
+        })?;
+        if without_key.is_some() {
+            let key = secret.and_then(|secret| secret.key_for(&name.key));
+            name.key = key.ok_or_else(|| {
                 let detail = "this URI contains no key: open both endpoints with the option \
                               \"key=FILE\" and files of equal content";
                 Error::new(ErrorClass::Port, detail)
             })?;
-            return Ok(Self { key: secret.key_for(&name.key), ..name.clone() });
         }
-        parsed.ok_or_else(|| {
-            let detail = "this is not the URI of an endpoint of this version of Combray, which begins with \
-                          \"combray://\": pass the whole text of combray_endpoint_uri, unchanged";
-            Error::new(ErrorClass::Port, detail)
-        })
+        Ok((name, encrypted.is_some()))
     }
 
     /// Returns the addresses to which a process connects, in the order in which it tries them: a
@@ -177,7 +192,10 @@ mod tests {
         let all = addresses(&["10.0.0.1", "fd00::1:2"]);
         let name = PortName::new([7; 16], 4711, &all);
         assert_eq!(name.to_string().parse(), Ok(name.clone()));
-        assert_eq!(PortName::from_uri(&name.to_uri(), None), Ok(name.clone()));
+        for is_encrypted in [false, true] {
+            let uri = name.to_uri(None, is_encrypted);
+            assert_eq!(PortName::from_uri(&uri, None), Ok((name.clone(), is_encrypted)));
+        }
         assert!(PortName::from_uri(&name.to_string(), None).is_err());
         let places: Vec<String> = name.places().iter().map(SocketAddr::to_string).collect();
         assert_eq!(places, ["10.0.0.1:4711", "[fd00::1:2]:4711", "127.0.0.1:4711"]);
@@ -185,17 +203,23 @@ mod tests {
 
     #[test]
     fn a_uri_without_a_key_needs_the_secret() {
-        let [secret, other] = ["a secret", "another"].map(|text| PortSecret::new(text.into()));
+        let [secret, other] =
+            ["a secret", "another"].map(|text| PortSecret::new(Some(text.into()), false));
         let (number, all) = ([9; 16], addresses(&["10.0.0.1"]));
-        let name = PortName::new(secret.key_for(&number), 4711, &all);
-        let uri = name.to_uri_with(number);
+        let name = PortName::new(secret.key_for(&number).unwrap(), 4711, &all);
+        let sealed = name.to_uri(Some(number), true);
+        assert_eq!(PortName::from_uri(&sealed, Some(&secret)), Ok((name.clone(), true)));
+        let uri = name.to_uri(Some(number), false);
         assert!(!uri.contains(&format!("{:032x}", u128::from_be_bytes(name.key))));
-        assert_eq!(PortName::from_uri(&uri, Some(&secret)), Ok(name.clone()));
-        assert_ne!(PortName::from_uri(&uri, Some(&other)).unwrap().key, name.key);
+        assert_eq!(PortName::from_uri(&uri, Some(&secret)), Ok((name.clone(), false)));
+        assert_ne!(PortName::from_uri(&uri, Some(&other)).unwrap().0.key, name.key);
         let error = PortName::from_uri(&uri, None).unwrap_err();
         assert!(error.detail.contains("key=FILE"), "{error}");
+        let encrypted = PortSecret::new(None, true);
+        assert_eq!(PortName::from_uri(&uri, Some(&encrypted)), Err(error), "it has no bytes");
         // A port with a key of its own can be reached by those that have a secret, too.
-        assert_eq!(PortName::from_uri(&name.to_uri(), Some(&secret)), Ok(name));
+        let with_key = name.to_uri(None, false);
+        assert_eq!(PortName::from_uri(&with_key, Some(&secret)), Ok((name, false)));
         assert_ne!(secret.key_for(&number), secret.key_for(&[8; 16]));
     }
 

@@ -254,7 +254,7 @@ impl<Process: EndpointHost> ServiceState<Process> {
         // The failure may have been noted while this process did not know that it concerns the
         // connection.
         if process.has_failed(gate) {
-            return self.lose(process, key, peer_failed());
+            return self.lose(process, key, peer_failed(process, gate));
         }
         match self.connections.get(key).map(|one| one.stage) {
             Some(Stage::Awaiting) => self.tell(process, key, &Word::Met),

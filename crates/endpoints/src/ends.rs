@@ -166,7 +166,9 @@ impl<Process: EndpointHost> ServiceState<Process> {
         let lost =
             self.connections.keys_where(|one| one.peer.is_some_and(|peer| is_lost(peer.gate)));
         for key in lost {
-            self.lose(process, key, peer_failed());
+            let gate = self.connections.get(key).and_then(|one| one.peer).map(|peer| peer.gate);
+            let Some(gate) = gate else { continue };
+            self.lose(process, key, peer_failed(process, gate));
         }
         true
     }
@@ -229,7 +231,12 @@ impl<Process: EndpointHost> ServiceState<Process> {
 
 /// Why connections with a process that has failed end.
 #[cold]
-pub(crate) fn peer_failed() -> Error {
+pub(crate) fn peer_failed(process: &impl EndpointHost, gate: GateId) -> Error {
+    if process.was_tampered_with(gate) {
+        let detail = "encrypted data from the other process was changed, repeated or left out on its \
+                      way: something between both processes tampers with it";
+        return Error::new(ErrorClass::Access, detail);
+    }
     let detail = "the process at the other end has ended, or cannot be reached any more";
     Error::new(ErrorClass::ProcFailed, detail)
 }

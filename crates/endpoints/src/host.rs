@@ -135,6 +135,11 @@ pub trait EndpointHost: Sized {
     fn failed(&self) -> Vec<GateId>;
     /// Whether a process has failed.
     fn has_failed(&self, gate: GateId) -> bool;
+    /// Whether a process has failed for this one because something between both has changed
+    /// encrypted data.
+    fn was_tampered_with(&self, _gate: GateId) -> bool {
+        false
+    }
     /// Records that the process behind a gate has failed, if it has ended.
     fn notice_end(&self, gate: GateId);
 
@@ -329,6 +334,10 @@ impl EndpointHost for Process {
 
     fn has_failed(&self, gate: GateId) -> bool {
         self.runtime().failed().contains(&gate)
+    }
+
+    fn was_tampered_with(&self, gate: GateId) -> bool {
+        self.runtime().was_tampered_with(gate)
     }
 
     fn notice_end(&self, gate: GateId) {

@@ -74,6 +74,8 @@ pub struct Peer<N: Network> {
     failures: Vec<(usize, String)>,
     /// Whether the peer had said goodbye on a link that was lost.
     pub departed: bool,
+    /// Whether something has changed encrypted data on its way between both processes.
+    pub was_tampered_with: bool,
 }
 
 /// The state of an own rail to a peer.
@@ -135,9 +137,14 @@ impl<N: Network> LinkTable<N> {
     /// The secret of the job cannot be had.
     pub fn secret_of(&mut self, gate: GateId) -> Result<Secret, DriverError> {
         match self.directory.between_jobs(gate) {
-            Some(pair) => Ok(pair.secret),
+            Some(pair) => Ok(pair.secret.secret),
             None => self.directory.secret(),
         }
+    }
+
+    /// Whether what leaves the machine for the process behind `gate` is encrypted.
+    pub fn is_encrypted(&mut self, gate: GateId) -> bool {
+        self.directory.between_jobs(gate).is_some_and(|pair| pair.secret.is_encrypted)
     }
 
     /// Whether this process precedes the process behind `gate` in an order on which both agree.
@@ -242,7 +249,14 @@ impl<N: Network> LinkTable<N> {
                 let (state, link) = begin(&ends, pair)?;
                 rails[pair.0] = PeerRail { state, link: Some(link), turn: 0, restoring: None };
             }
-            let peer = Peer { card, pairs, rails, failures: Vec::new(), departed: false };
+            let peer = Peer {
+                card,
+                pairs,
+                rails,
+                failures: Vec::new(),
+                departed: false,
+                was_tampered_with: false,
+            };
             *self.peers.entry(gate.0, || None) = Some(Box::new(peer));
         }
         Ok(self.peer_mut(gate).expect("it was met above, or before"))

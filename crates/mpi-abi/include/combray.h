@@ -351,7 +351,8 @@ enum {
     /* Both programs have closed the connection, and all messages before that were received. */
     COMBRAY_CLOSED = 7,
     /* The other process has ended or cannot be reached any more, or it has sent more than it may;
-     * `status` is the error. The last messages may be lost. */
+     * `status` is the error. It is MPI_ERR_ACCESS if encrypted data was changed, repeated or left out
+     * on its way. The last messages may be lost. */
     COMBRAY_LOST = 8,
     /* A combray_memory_read, combray_memory_write or combray_memory_fence has ended: with
      * COMBRAY_NOTIFY, or because the owner of the memory has refused it. `context` is that of the
@@ -410,6 +411,10 @@ enum {
  *   "key=FILE"       Trust by a file that all programs have which connect to each other, in place of
  * a key in the URI: 16 to 4096 bytes that are hard to guess, which no other user may access. The URI
  * then contains nothing secret. The name of the file contains no comma.
+ *   "encrypt"        All that leaves the machine of a connection of this endpoint is encrypted, in both
+ * directions: data of requests, messages, and accesses to registered memory. Keys are computed from
+ * the key of the URI or of the file, and from random numbers. The URI shows this option, so that an
+ * endpoint without it encrypts when it connects to one with it. Shared memory is used as it is.
  *   "threads"        Several threads may call this interface at the same time, as with
  * MPI_THREAD_MULTIPLE. Without this option, the level of thread support of MPI applies.
  *

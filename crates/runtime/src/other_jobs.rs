@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use base::GateId;
-use driver::{DriverError, JobPair, Secret};
+use driver::{DriverError, JobPair, PairSecret, Secret};
 use parking_lot::Mutex;
 
 /// The name of a job, which no other job has.
@@ -50,8 +50,8 @@ struct GateTable {
     first: u32,
     /// By gate, from `first` on.
     places: Vec<GatePlace>,
-    /// The gates that later connections may use.
-    by_name: HashMap<GlobalProcess, GateId>,
+    /// The gates that later connections may use, by process and by whether they are encrypted.
+    by_name: HashMap<(GlobalProcess, bool), GateId>,
     /// The gates whose places are free.
     free: Vec<GateId>,
 }
@@ -70,6 +70,8 @@ enum GatePlace {
 #[derive(Debug)]
 struct OtherProcess {
     name: GlobalProcess,
+    /// Whether what leaves the machine for it is encrypted.
+    is_encrypted: bool,
     /// None until both processes are about to use the gate.
     contact: Option<ProcessContact>,
     stage: GateStage,
@@ -108,11 +110,12 @@ impl OtherJobs {
         Self { table: Arc::new(Mutex::new(table)) }
     }
 
-    /// Offers gates for a process of another job that this process meets. The offer must be
-    /// [decided](Self::decide) or [withdrawn](Self::withdraw).
-    pub fn offer(&self, name: GlobalProcess) -> GateOffer {
+    /// Offers gates for a process of another job that this process meets, over which what leaves
+    /// the machine is encrypted or is not. The offer must be [decided](Self::decide) or
+    /// [withdrawn](Self::withdraw).
+    pub fn offer(&self, name: GlobalProcess, is_encrypted: bool) -> GateOffer {
         let table = &mut *self.table.lock();
-        let known = table.by_name.get(&name).copied();
+        let known = table.by_name.get(&(name, is_encrypted)).copied();
         let mut kept = None;
         if let Some(gate) = known
             && let Some(process) = table.process_mut(gate)
@@ -131,7 +134,8 @@ impl OtherJobs {
                 GateStage::Open | GateStage::Abandoned | GateStage::Closing => {}
             }
         }
-        let process = OtherProcess { name, contact: None, stage: GateStage::Open, meetings: 1 };
+        let (contact, stage) = (None, GateStage::Open);
+        let process = OtherProcess { name, is_encrypted, contact, stage, meetings: 1 };
         GateOffer { kept, fresh: table.place(process) }
     }
 
@@ -148,7 +152,7 @@ impl OtherJobs {
                 kept.into_iter().for_each(|kept| table.end_meeting(kept));
                 if let Some(process) = table.process_mut(offer.fresh) {
                     process.contact = contact;
-                    let name = process.name;
+                    let name = (process.name, process.is_encrypted);
                     table.by_name.insert(name, offer.fresh);
                 }
                 offer.fresh
@@ -256,26 +260,26 @@ impl OtherJobs {
     /// process of another job that was introduced.
     pub fn pair(&self, gate: GateId) -> Option<JobPair> {
         let table = self.table.lock();
-        let OtherProcess { name, contact, .. } = table.process(gate)?;
-        let contact = contact.as_ref()?;
+        let process = table.process(gate)?;
+        let contact = process.contact.as_ref()?;
         Some(JobPair {
             own_gate: GateId(contact.own_gate),
-            peer_rank: name.rank,
-            secret: contact.secret,
+            peer_rank: process.name.rank,
+            secret: process.secret()?,
             comes_first: contact.comes_first,
         })
     }
 
     /// Returns the secrets that this process has in common with processes of other jobs, each once.
-    pub fn secrets(&self) -> Vec<Secret> {
+    pub fn secrets(&self) -> Vec<PairSecret> {
         let table = self.table.lock();
         let mut secrets = Vec::new();
         for place in &table.places {
             if let GatePlace::Used(process) = place
-                && let Some(contact) = &process.contact
-                && !secrets.contains(&contact.secret)
+                && let Some(secret) = process.secret()
+                && !secrets.contains(&secret)
             {
-                secrets.push(contact.secret);
+                secrets.push(secret);
             }
         }
         secrets
@@ -288,6 +292,14 @@ impl OtherJobs {
             None if self.has(gate) => "a process of a connected job".to_owned(),
             None => format!("rank {}", gate.0),
         }
+    }
+}
+
+impl OtherProcess {
+    /// Returns the secret that this process has in common with it.
+    fn secret(&self) -> Option<PairSecret> {
+        let secret = self.contact.as_ref()?.secret;
+        Some(PairSecret { secret, is_encrypted: self.is_encrypted })
     }
 }
 
@@ -335,9 +347,10 @@ impl GateTable {
     fn release(&mut self, gate: GateId, place: GatePlace) {
         let Some(index) = self.index(gate) else { return };
         if let GatePlace::Used(process) = std::mem::replace(&mut self.places[index], place)
-            && self.by_name.get(&process.name) == Some(&gate)
+            && let name = (process.name, process.is_encrypted)
+            && self.by_name.get(&name) == Some(&gate)
         {
-            self.by_name.remove(&process.name);
+            self.by_name.remove(&name);
         }
     }
 }
@@ -357,7 +370,7 @@ mod tests {
 
     /// Meets a process that has no gate for this one, and returns its gate.
     fn meet(jobs: &OtherJobs, name: GlobalProcess, secret: u8) -> GateId {
-        let gate = jobs.decide(jobs.offer(name), Some(contact(secret, 9)));
+        let gate = jobs.decide(jobs.offer(name, false), Some(contact(secret, 9)));
         jobs.end_meeting(gate);
         gate
     }
@@ -367,10 +380,14 @@ mod tests {
         let jobs = OtherJobs::beside(3);
         assert_eq!(meet(&jobs, process(7, 0), 1), GateId(3));
         assert_eq!(meet(&jobs, process(8, 0), 2), GateId(4));
-        let again = jobs.offer(process(7, 0));
+        let again = jobs.offer(process(7, 0), false);
         assert_eq!(again, GateOffer { kept: Some(GateId(3)), fresh: GateId(5) });
         assert_eq!(jobs.decide(again, None), GateId(3));
-        assert_eq!(jobs.offer(process(9, 0)).fresh, GateId(5), "the new gate was not needed");
+        assert_eq!(
+            jobs.offer(process(9, 0), false).fresh,
+            GateId(5),
+            "the new gate was not needed"
+        );
         assert_eq!(jobs.name_of(GateId(4)), Some(process(8, 0)));
         assert!(!jobs.has(GateId(2)) && !jobs.has(GateId(6)) && jobs.has(GateId(3)));
         assert_eq!(jobs.describe(GateId(2)), "rank 2");
@@ -380,14 +397,14 @@ mod tests {
     #[test]
     fn a_contact_gives_cards_and_the_own_gate() {
         let jobs = OtherJobs::beside(1);
-        let offer = jobs.offer(process(1, 0));
+        let offer = jobs.offer(process(1, 0), false);
         let gate = offer.fresh;
         assert_eq!((jobs.card(GateId(0), "shm"), jobs.pair(gate)), (None, None));
         assert!(jobs.is_unused(gate) && !jobs.is_unused(GateId(0)));
         jobs.decide(offer, Some(contact(5, 9)));
         assert_eq!(jobs.card(gate, "shm"), Some(Ok("card".to_owned())));
         assert!(jobs.card(gate, "tcp").is_some_and(|card| card.is_err()));
-        let (own_gate, secret) = (GateId(9), [5; 32]);
+        let (own_gate, secret) = (GateId(9), PairSecret { secret: [5; 32], is_encrypted: false });
         let pair = JobPair { own_gate, peer_rank: 0, secret, comes_first: true };
         assert_eq!(jobs.pair(gate), Some(pair));
         assert_eq!(jobs.secrets(), [secret]);
@@ -399,15 +416,15 @@ mod tests {
         let jobs = OtherJobs::beside(2);
         let gate = meet(&jobs, process(1, 0), 5);
         jobs.set_stage(gate, GateStage::Closing);
-        let offer = jobs.offer(process(1, 0));
+        let offer = jobs.offer(process(1, 0), false);
         assert_eq!(offer, GateOffer { kept: None, fresh: GateId(3) }, "it cannot be used again");
         assert_eq!(jobs.decide(offer, Some(contact(6, 9))), GateId(3));
         jobs.set_stage(gate, GateStage::Closed);
-        assert_eq!(jobs.secrets(), [[6; 32]]);
+        assert_eq!(jobs.secrets(), [PairSecret { secret: [6; 32], is_encrypted: false }]);
         jobs.free(gate);
         assert!(jobs.is_unused(gate));
         assert_eq!(meet(&jobs, process(2, 0), 7), gate);
-        assert_eq!(jobs.offer(process(1, 0)).kept, Some(GateId(3)), "the new gate is known");
+        assert_eq!(jobs.offer(process(1, 0), false).kept, Some(GateId(3)), "the new gate is known");
     }
 
     #[test]
@@ -415,7 +432,7 @@ mod tests {
         let jobs = OtherJobs::beside(2);
         let gate = meet(&jobs, process(1, 0), 5);
         jobs.set_stage(gate, GateStage::Closed);
-        let offer = jobs.offer(process(1, 0));
+        let offer = jobs.offer(process(1, 0), false);
         assert_eq!(offer, GateOffer { kept: None, fresh: gate });
         assert_eq!(jobs.unmet(), [], "it is in a meeting");
         jobs.decide(offer, Some(contact(6, 9)));
@@ -424,10 +441,27 @@ mod tests {
     }
 
     #[test]
+    fn a_process_has_another_gate_for_what_is_encrypted() {
+        let jobs = OtherJobs::beside(2);
+        let plain = meet(&jobs, process(1, 0), 5);
+        let offer = jobs.offer(process(1, 0), true);
+        assert_eq!(offer.kept, None);
+        let sealed = jobs.decide(offer, Some(contact(6, 9)));
+        jobs.end_meeting(sealed);
+        assert!(jobs.pair(sealed).unwrap().secret.is_encrypted);
+        assert!(!jobs.pair(plain).unwrap().secret.is_encrypted);
+        assert_eq!(jobs.offer(process(1, 0), true).kept, Some(sealed));
+        assert_eq!(jobs.offer(process(1, 0), false).kept, Some(plain));
+        jobs.retire(plain);
+        assert_eq!(jobs.offer(process(1, 0), false).kept, None);
+        assert_eq!(jobs.offer(process(1, 0), true).kept, Some(sealed));
+    }
+
+    #[test]
     fn nobody_gets_the_gate_of_a_meeting_that_has_failed() {
         let jobs = OtherJobs::beside(2);
         let gate = meet(&jobs, process(1, 0), 5);
-        let offer = jobs.offer(process(1, 0));
+        let offer = jobs.offer(process(1, 0), false);
         jobs.withdraw(offer);
         assert_eq!(jobs.unmet(), [(gate, GateStage::Open)], "the open gate stays");
         assert_ne!(meet(&jobs, process(2, 0), 6), offer.fresh);

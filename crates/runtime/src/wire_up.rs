@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use base::{GateId, limits};
-use driver::{Doorbell, DriverError, JobPair, Secret, Settings};
+use driver::{Doorbell, DriverError, JobPair, PairSecret, Secret, Settings};
 use drivers::Rails;
 use engine::Engine;
 use hmac::{Hmac, Mac};
@@ -311,7 +311,7 @@ impl driver::Directory for JobDirectory {
         self.other_jobs.pair(gate)
     }
 
-    fn other_secrets(&mut self) -> Vec<Secret> {
+    fn other_secrets(&mut self) -> Vec<PairSecret> {
         self.other_jobs.secrets()
     }
 

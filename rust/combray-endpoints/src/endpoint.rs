@@ -20,6 +20,7 @@ use crate::library::{Library, RawEvent};
 pub struct Options {
     memory: Option<u64>,
     key_file: Option<PathBuf>,
+    encrypts: bool,
 }
 
 impl Options {
@@ -45,12 +46,24 @@ impl Options {
         self
     }
 
+    /// Encrypts all that leaves the machine of a connection of this endpoint: data of requests,
+    /// messages, and accesses to registered memory. Endpoints without this option encrypt, too,
+    /// when they connect to one that has it. Shared memory is used as it is.
+    #[must_use]
+    pub fn encrypt(mut self) -> Self {
+        self.encrypts = true;
+        self
+    }
+
     /// Returns the options of `combray_endpoint_open`.
     fn to_text(&self) -> Result<CString> {
         // Everything here may be called by any thread.
         let mut text = "threads".to_owned();
         if let Some(bytes) = self.memory {
             text.push_str(&format!(",memory={bytes}"));
+        }
+        if self.encrypts {
+            text.push_str(",encrypt");
         }
         if let Some(file) = &self.key_file {
             let name = file.to_str().filter(|name| !name.contains(',') && name.trim() == *name);

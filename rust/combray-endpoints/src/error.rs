@@ -31,7 +31,8 @@ pub enum ErrorKind {
     NoSpace,
     /// Memory of this name is not registered, or not any more, at the endpoint of the other end.
     NotRegistered,
-    /// The memory was registered without this permission, or other users may access the key file.
+    /// The memory was registered without this permission, or other users may access the key file,
+    /// or encrypted data from the other process was changed, repeated or left out on its way.
     NoPermission,
     /// The registered memory is shorter.
     OutOfRange,

@@ -18,6 +18,7 @@ use crate::connection::TcpConnection;
 use crate::handshake::{ConnectionClaim, HandshakeReply};
 use crate::peers::{RailConnection, Retry, Slot};
 use crate::poller::SocketInterest;
+use crate::stream::RailStream;
 
 /// A machine that has not answered after this time is given up. So is a peer that has ended one
 /// handshake after another for this long, ...
@@ -218,7 +219,7 @@ impl Tcp {
         let Some(WatchedSocket::Attempt(attempt)) = &self.sockets[slot] else { return };
         // A process of a connected job must not pass for a process of this one, or of a third.
         let proved = attempt.secret;
-        if self.links.secret_of(gate).ok() != proved {
+        if self.pair_secret(gate).ok() != proved {
             return self.fail(slot, ErrorKind::PermissionDenied.into());
         }
         let comes_first = self.links.comes_before(gate);
@@ -237,7 +238,7 @@ impl Tcp {
             RailConnection::Stands(_) => return drop(self.remove(slot)),
         };
         let Some(WatchedSocket::Attempt(attempt)) = &mut self.sockets[slot] else { return };
-        let outcome = attempt.send(&reply.emit());
+        let outcome = attempt.reply(reply);
         match reply {
             HandshakeReply::Welcome if outcome.is_ok() => self.settle(slot, gate, rail),
             _ => drop(self.remove(slot)),
@@ -253,7 +254,8 @@ impl Tcp {
             // Without this limit, a rail only gets more than its share.
             let _ = socket2::SockRef::from(&attempt.stream).set_tcp_notsent_lowat(UNSENT_BYTES_MAX);
         }
-        let connection = TcpConnection::new(attempt.stream, gate, rail);
+        let stream = RailStream::new(attempt.stream, attempt.sealing);
+        let connection = TcpConnection::new(stream, gate, rail);
         let _ = self.poller.watch(&connection.stream, slot as u64, SocketInterest::Read);
         self.sockets[slot] = Some(WatchedSocket::Connection(Box::new(connection)));
         self.connections += 1;

@@ -78,27 +78,32 @@ pub fn open(call: &Call, options: Option<&[u8]>, endpoint: Out<usize>) -> CallOu
 
 fn parse_options(options: &[u8]) -> CallOutcome<(EndpointOptions, ThreadLevel)> {
     let (mut parsed, mut level) = (EndpointOptions::default(), ThreadLevel::Single);
+    let (mut key, mut is_encrypted) = (None, false);
     let text = String::from_utf8_lossy(options);
     for option in text.split(',').map(str::trim).filter(|option| !option.is_empty()) {
         let bytes = option.strip_prefix("memory=").map(str::parse::<u64>);
         match (option, bytes, option.strip_prefix("key=")) {
             ("threads", ..) => level = ThreadLevel::Multiple,
+            ("encrypt", ..) => is_encrypted = true,
             (_, Some(Ok(bytes)), _) if bytes >= MEMORY_MIN => parsed.memory = bytes,
-            (.., Some(file)) => parsed.secret = Some(read_key(file)?),
+            (.., Some(file)) => key = Some(read_key(file)?),
             _ => {
                 let detail = format!(
-                    "has \"{option}\", but the options are \"threads\", \"key=FILE\" and \
-                     \"memory=BYTES\" with at least {MEMORY_MIN} bytes, separated by commas"
+                    "has \"{option}\", but the options are \"threads\", \"encrypt\", \"key=FILE\" \
+                     and \"memory=BYTES\" with at least {MEMORY_MIN} bytes, separated by commas"
                 );
                 return Err(Failure::argument(1, ErrorClass::Arg, detail));
             }
         }
     }
+    if key.is_some() || is_encrypted {
+        parsed.secret = Some(PortSecret::new(key, is_encrypted));
+    }
     Ok((parsed, level))
 }
 
 /// Reads a key file, which only its owner may read.
-fn read_key(file: &str) -> CallOutcome<PortSecret> {
+fn read_key(file: &str) -> CallOutcome<Vec<u8>> {
     let wrong =
         |class, why: String| Failure::argument(1, class, format!("has the key file {file}, {why}"));
     let refused =
@@ -122,7 +127,7 @@ fn read_key(file: &str) -> CallOutcome<PortSecret> {
         );
         return Err(wrong(ErrorClass::Arg, why));
     }
-    Ok(PortSecret::new(key))
+    Ok(key)
 }
 
 /// How many bytes a key file has, at least and at most.

@@ -62,17 +62,20 @@ impl Runtime {
     }
 
     /// Offers gates for a process of another job that this process meets; `None` for a process of
-    /// this job. The offer must be [decided](Self::decide_gate) or
-    /// [withdrawn](Self::withdraw_gates).
+    /// this job, which has a gate. If what leaves the machine must be encrypted, other processes
+    /// of this job get gates, too, beside those of their ranks. The offer must be
+    /// [decided](Self::decide_gate) or [withdrawn](Self::withdraw_gates).
     ///
     /// # Errors
     /// Those of [`job_id`](Self::job_id).
     pub fn offer_gates(
         &mut self,
         process: GlobalProcess,
+        is_encrypted: bool,
     ) -> Result<Option<GateOffer>, DriverError> {
         let is_of_job = process.job == self.job_id()?;
-        Ok((!is_of_job).then(|| self.fatal.other_jobs.offer(process)))
+        let has_gate = is_of_job && (!is_encrypted || process.rank == self.own.0);
+        Ok((!has_gate).then(|| self.fatal.other_jobs.offer(process, is_encrypted)))
     }
 
     /// Returns the gate by which the process of another job behind `gate` names this process.
@@ -115,6 +118,11 @@ impl Runtime {
     /// Whether a gate belongs, or belonged, to a process of another job.
     pub fn is_of_other_job(&self, gate: GateId) -> bool {
         self.fatal.other_jobs.has(gate)
+    }
+
+    /// Whether a process was lost because something between it and this one changed encrypted data.
+    pub fn was_tampered_with(&self, gate: GateId) -> bool {
+        self.rails.was_tampered_with(gate)
     }
 
     /// Whether this process has ever met processes of other jobs.

@@ -6,8 +6,11 @@ use driver::FetchEnd;
 use std::collections::{HashMap, VecDeque};
 
 use super::*;
+use crate::sealed::sealing_pair;
 
 const SEEDS: u64 = 3000;
+/// One of so many seeds is for encrypted rails, whose keys take some time.
+const SEEDS_OF_SEALED: u64 = 8;
 const RAILS: usize = 3;
 const STEPS: usize = 120;
 /// After this many steps without faults, everything that was posted has arrived.
@@ -15,7 +18,7 @@ const SETTLING_STEPS: usize = 20_000;
 
 /// One process.
 struct Side {
-    rails: Vec<Option<TcpConnection<Faulty>>>,
+    rails: Vec<Option<TcpConnection<RailStream<Faulty>>>>,
     /// What was posted to each rail and has not arrived, for comparison on the other side.
     posted: Vec<VecDeque<Posted>>,
     /// Parts that were posted to each rail and whose memory may still be read.
@@ -90,7 +93,7 @@ impl Sink for Ledger {
 }
 
 impl Side {
-    fn new(rails: Vec<Faulty>, rng: &mut fastrand::Rng) -> Self {
+    fn new(rails: Vec<RailStream<Faulty>>, rng: &mut fastrand::Rng) -> Self {
         let connection = |(rail, stream)| Some(TcpConnection::new(stream, GateId(1), rail));
         let (arriving, arrived) = (HashMap::new(), Vec::new());
         let expected = vec![VecDeque::new(); RAILS];
@@ -186,7 +189,7 @@ impl Side {
     }
 
     fn stream(&self, rail: usize) -> Option<&Faulty> {
-        self.rails[rail].as_ref().map(|connection| &connection.stream)
+        self.rails[rail].as_ref().map(|connection| connection.stream.socket())
     }
 }
 
@@ -201,8 +204,12 @@ fn run(seed: u64) {
             let mut own = rng.fork();
             Box::new(move || own.usize(0..=most))
         }));
-        near.push(one);
-        far.push(two);
+        let [here, there] = match seed % SEEDS_OF_SEALED {
+            0 => sealing_pair().map(Some),
+            _ => [None, None],
+        };
+        near.push(RailStream::new(one, here));
+        far.push(RailStream::new(two, there));
     }
     let mut sides = [Side::new(near, &mut rng), Side::new(far, &mut rng)];
     let mut inbox = vec![0; INBOX_BYTES];
@@ -237,7 +244,10 @@ fn settle(sides: &mut [Side; 2], inbox: &mut [u8]) {
         (0..RAILS).all(|rail| {
             sides[0].rails[rail].is_none() && sides[1].rails[rail].is_none()
                 || sides.iter().all(|side| {
-                    side.rails[rail].as_ref().is_some_and(|c| c.has_room() && !c.stream.has_more())
+                    side.rails[rail].as_ref().is_some_and(|one| {
+                        let is_read = !one.stream.holds_bytes();
+                        one.has_room() && is_read && !one.stream.socket().has_more()
+                    })
                 })
         })
     };
