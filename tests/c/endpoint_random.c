@@ -80,7 +80,8 @@ static int done(tie *of, int code) {
 
 static void open_endpoint(void) {
     char name[4000], draft[4096], uri[URI];
-    DO(combray_endpoint_open(random_below(&state, 2) ? NULL : "memory=200000", &endpoint));
+    static const char *const options[] = {NULL, "memory=200000", "encrypt"};
+    DO(combray_endpoint_open(options[random_below(&state, 3)], &endpoint));
     DO(combray_endpoint_uri(endpoint, uri, sizeof uri));
     snprintf(name, sizeof name, "%s/%d", folder, process);
     snprintf(draft, sizeof draft, "%s.draft", name);

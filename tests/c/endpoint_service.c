@@ -10,7 +10,7 @@
 #include <poll.h>
 #include <signal.h>
 
-enum { URI = 256, ROUNDS = 300, LONG = 200000, AT_ONCE = 8 };
+enum { URI = 256, ROUNDS = 300, LONG = 200000, AT_ONCE = 8, CROWD_MAX = 2048 };
 
 static combray_endpoint endpoint;
 
@@ -226,6 +226,51 @@ static void guard(const char *file, int clients) {
 }
 
 // A client whose key is not that of the service.
+static long resident(void) {
+    long pages = 0;
+    FILE *in = fopen("/proc/self/statm", "r");
+    SURE(in && fscanf(in, "%*d %ld", &pages) == 1, "statm");
+    fclose(in);
+    return pages * sysconf(_SC_PAGESIZE);
+}
+
+// Prints by how much a connection lets the memory of the service grow, in bytes: the mean of the second
+// half of idle connections, as the first ones let queues and tables grow.
+static void crowd(const char *file, int connections) {
+    long before = 0;
+    combray_connection all[CROWD_MAX];
+    SURE(connections <= CROWD_MAX, "%d", connections);
+    write_uri(file);
+    for (int open = 0; open < connections; open++) {
+        if (open == connections / 2) before = resident();
+        combray_event event = next(0);
+        SURE(event.type == COMBRAY_CONNECT_REQUEST, "event %d", event.type);
+        all[open] = event.connection;
+        DO(combray_accept(event.connection, NULL));
+        DO(combray_return(endpoint, &event));
+    }
+    printf("%ld\n", (resident() - before) / (connections - connections / 2));
+    for (int one = 0; one < connections; one++) DO(combray_disconnect(all[one]));
+    for (int closed = 0; closed < connections; closed++) SURE(next(0).type == COMBRAY_CLOSED, "not closed");
+}
+
+// Opens connections one after the other, and waits until the service closes them.
+static void join_crowd(const char *file, int connections) {
+    char uri[URI];
+    combray_connection connection;
+    int closed = 0;
+    read_uri(file, uri);
+    for (int made = 0; made < connections; made++) {
+        DO(combray_connect(endpoint, uri, "hello", 6, NULL, -1, &connection));
+        int type = next(0).type;
+        SURE(type == COMBRAY_CONNECTED, "event %d", type);
+    }
+    for (; closed < connections; closed++) {
+        combray_event event = next(0);
+        SURE(event.type == COMBRAY_CLOSED, "event %d", event.type);
+    }
+}
+
 static void fail(const char *file) {
     char uri[URI], text[MPI_MAX_ERROR_STRING] = "";
     combray_connection connection;
@@ -249,6 +294,8 @@ int main(int argc, char **argv) {
     if (strcmp(part, "serve") == 0) serve(file, number, by_descriptor);
     else if (strcmp(part, "guard") == 0) guard(file, number);
     else if (strcmp(part, "fail") == 0) fail(file);
+    else if (strcmp(part, "crowd") == 0) crowd(file, number);
+    else if (strcmp(part, "join") == 0) join_crowd(file, number);
     else if (strcmp(part, "use") == 0) use(file, by_descriptor, 0);
     else if (strcmp(part, "die") == 0) use(file, by_descriptor, 1);
     else if (strcmp(part, "again") == 0) again(file, number);

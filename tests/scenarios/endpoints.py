@@ -310,6 +310,23 @@ def a_request_whose_mark_of_encryption_was_removed_is_refused(runner):
         assert output_of(service) == "1 closed, 0 lost\n"
 
 
+# What a further idle connection between two processes may take in the service, in bytes, with the rounding of the
+# allocator and what has been closed meanwhile.
+IDLE_BYTES_MAX = 2048
+
+
+@places(2)
+def an_idle_connection_takes_little_memory(runner):
+    needs_combray(runner)
+    for variables in ({}, {"COMBRAY_NODE": "client"}, {"COMBRAY_NODE": "client", "ENDPOINT_OPTIONS": "encrypt"}):
+        with uri_file() as file, started() as start:
+            service = start(runner, "crowd", file, 400)
+            client = start(runner, "join", file, 400, **variables)
+            taken = int(output_of(service))
+            output_of(client)
+            assert taken <= IDLE_BYTES_MAX, f"{taken} bytes for a connection {variables}"
+
+
 SCENARIOS = [
     a_service_and_its_clients_without_a_launcher,
     a_service_that_waits_for_its_descriptor,
@@ -321,6 +338,7 @@ SCENARIOS = [
     a_request_whose_mark_of_encryption_was_removed_is_refused,
     strangers_change_nothing_but_a_counter,
     a_client_survives_a_killed_service,
+    an_idle_connection_takes_little_memory,
     a_stopped_peer_is_reported_as_silent,
     a_send_to_a_process_that_has_closed_everything_ends,
     programs_do_at_random_what_endpoints_can_do,
