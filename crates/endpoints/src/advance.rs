@@ -12,7 +12,6 @@ use wire::Codec;
 use crate::batches::{BATCH_BYTES_MAX, messages_of};
 use crate::connection::{Arrival, ConnectionPeer, Credit, Stage, cost};
 use crate::endpoint::{CONNECTION_WINDOW_MAX, LentContent};
-use crate::ends::peer_failed;
 use crate::event::{EndpointEvent, EndpointEventKind, EventBody};
 use crate::host::{EndpointHost, EndpointPort, EndpointWatcher};
 use crate::message::{
@@ -254,7 +253,7 @@ impl<Process: EndpointHost> ServiceState<Process> {
         // The failure may have been noted while this process did not know that it concerns the
         // connection.
         if process.has_failed(gate) {
-            return self.lose(process, key, peer_failed(process, gate));
+            return self.lose_failed(process, key);
         }
         match self.connections.get(key).map(|one| one.stage) {
             Some(Stage::Awaiting) => self.tell(process, key, &Word::Met),
@@ -508,8 +507,12 @@ impl<Process: EndpointHost> ServiceState<Process> {
             let mut bytes = vec![0; buffer.len()];
             buffer.read(0, &mut bytes);
             taken += 1;
-            if process.finish(request).is_ok() {
-                taken += self.take_arrived_control(process, (from, tag), (&*bytes).into());
+            match process.finish(request) {
+                Ok(()) => {
+                    taken += self.take_arrived_control(process, (from, tag), (&*bytes).into());
+                }
+                // The peer has failed. What has arrived behind it must not be delivered.
+                Err(_) => self.lose_peer(process, from),
             }
         }
         taken
@@ -618,19 +621,28 @@ impl<Process: EndpointHost> ServiceState<Process> {
             {
                 active = true;
                 match connection.arriving.pop_front() {
-                    Some(Arrival::Message(request, buffer, announced))
-                        if process.finish(request).is_ok() =>
-                    {
-                        self.take_arrived(process, key, LentContent::Received(buffer), announced);
+                    Some(Arrival::Message(request, buffer, announced)) => {
+                        match process.finish(request) {
+                            Ok(()) => {
+                                let content = LentContent::Received(buffer);
+                                self.take_arrived(process, key, content, announced);
+                            }
+                            // The peer has failed while its message arrived. What has arrived
+                            // behind it must not be delivered.
+                            Err(_) => self.lose_failed(process, key),
+                        }
                     }
                     Some(Arrival::Here(content, announced)) => {
                         self.take_arrived(process, key, content, announced);
                     }
                     Some(Arrival::Read(access)) => self.answer_read(process, key, access),
                     Some(Arrival::End) => self.note_end(process, key),
-                    // The peer has failed while its message arrived. Unordered messages that have
-                    // arrived were delivered before.
-                    Some(Arrival::Message(..) | Arrival::Unordered(..)) | None => {}
+                    // It is taken in the next round.
+                    Some(unordered @ Arrival::Unordered(..)) => {
+                        connection.arriving.push_front(unordered);
+                        break;
+                    }
+                    None => {}
                 }
             }
             if self.connections.get(key).is_some_and(|one| !one.arriving.is_empty()) {
@@ -652,10 +664,15 @@ impl<Process: EndpointHost> ServiceState<Process> {
             && let Some(place) = connection.arriving.iter().position(is_here)
         {
             active = true;
-            if let Some(Arrival::Unordered(request, buffer)) = connection.arriving.remove(place)
-                && process.finish(request).is_ok()
-            {
-                self.deliver(process, key, LentContent::Received(buffer));
+            let Some(Arrival::Unordered(request, buffer)) = connection.arriving.remove(place)
+            else {
+                break;
+            };
+            match process.finish(request) {
+                Ok(()) => self.deliver(process, key, LentContent::Received(buffer)),
+                // The peer has failed: the end of the connection, which may have arrived, must not
+                // be reported as if all messages had.
+                Err(_) => self.lose_failed(process, key),
             }
         }
         active

@@ -42,8 +42,7 @@ pub(crate) struct LentMessage {
     pub connection: u32,
     /// How much of the window it takes; data of a request or rejection takes nothing.
     pub cost: u64,
-    /// Keeps the memory.
-    pub _content: LentContent,
+    pub content: LentContent,
 }
 
 /// The memory of a message that has arrived.
@@ -67,6 +66,17 @@ impl LentContent {
         match self {
             Self::Held(bytes) => bytes.address(),
             Self::Received(buffer) => buffer.base_address(),
+        }
+    }
+
+    pub fn to_vec(&self) -> Vec<u8> {
+        match self {
+            Self::Held(bytes) => bytes.shared().to_vec(),
+            Self::Received(buffer) => {
+                let mut bytes = vec![0; buffer.len()];
+                buffer.read(0, &mut bytes);
+                bytes
+            }
         }
     }
 
@@ -110,7 +120,7 @@ impl<Port> Endpoint<Port> {
     /// Lends a message of a connection to the program; `None` if the program holds too many.
     pub fn lend(&mut self, connection: u32, cost: u64, content: LentContent) -> Option<EventBody> {
         let (address, bytes) = (content.address(), content.len());
-        let key = self.lent.insert(LentMessage { connection, cost, _content: content })?;
+        let key = self.lent.insert(LentMessage { connection, cost, content })?;
         Some(EventBody::Lent(LentData { address, bytes, key }))
     }
 

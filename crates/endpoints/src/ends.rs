@@ -86,6 +86,19 @@ impl<Process: EndpointHost> ServiceState<Process> {
         self.remove(process, key);
     }
 
+    /// Removes the connections with a process that has failed.
+    pub fn lose_peer(&mut self, process: &Process, gate: GateId) {
+        let lost = self.connections.keys_where(|one| one.peer.is_some_and(|one| one.gate == gate));
+        lost.into_iter().for_each(|key| self.lose_failed(process, key));
+    }
+
+    /// Removes a connection with a process that has failed.
+    pub fn lose_failed(&mut self, process: &Process, key: u32) {
+        if let Some(peer) = self.connections.get(key).and_then(|one| one.peer) {
+            self.lose(process, key, peer_failed(process, peer.gate));
+        }
+    }
+
     /// Closes this end.
     pub fn begin_closing(&mut self, process: &Process, key: u32) {
         let Some(connection) = self.connections.get_mut(key) else { return };
@@ -161,15 +174,8 @@ impl<Process: EndpointHost> ServiceState<Process> {
             return false;
         }
         let failed: Vec<GateId> = process.failed();
-        self.failures_noted = failed.len();
-        let is_lost = |gate: GateId| failed.contains(&gate);
-        let lost =
-            self.connections.keys_where(|one| one.peer.is_some_and(|peer| is_lost(peer.gate)));
-        for key in lost {
-            let gate = self.connections.get(key).and_then(|one| one.peer).map(|peer| peer.gate);
-            let Some(gate) = gate else { continue };
-            self.lose(process, key, peer_failed(process, gate));
-        }
+        let known = std::mem::replace(&mut self.failures_noted, failed.len());
+        failed.into_iter().skip(known).for_each(|gate| self.lose_peer(process, gate));
         true
     }
 
@@ -231,7 +237,7 @@ impl<Process: EndpointHost> ServiceState<Process> {
 
 /// Why connections with a process that has failed end.
 #[cold]
-pub(crate) fn peer_failed(process: &impl EndpointHost, gate: GateId) -> Error {
+fn peer_failed(process: &impl EndpointHost, gate: GateId) -> Error {
     if process.was_tampered_with(gate) {
         let detail = "encrypted data from the other process was changed, repeated or left out on its \
                       way: something between both processes tampers with it";

@@ -1,7 +1,7 @@
 //! The endpoints of a process: what a program asks of them.
 
 use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -45,7 +45,7 @@ pub(crate) struct ServiceState<Process: EndpointHost> {
     /// Messages about connections and batches that are arriving, in order.
     pub controls: VecDeque<ControlArrival>,
     /// The short messages that wait, by the process for which they are.
-    pub batches: HashMap<GateId, Batch>,
+    pub batches: BTreeMap<GateId, Batch>,
     /// The connections at which messages are arriving.
     pub arriving: Vec<u32>,
     /// The sends whose memory belongs to the program.
@@ -487,6 +487,24 @@ impl<Process: EndpointHost> Endpoints<Process> {
         let state = self.state.borrow();
         let connection = state.connections.get(key).ok_or_else(|| unknown_connection(key))?;
         Ok(connection.dropped)
+    }
+
+    /// Returns a copy of the bytes that an event has lent; `None` if there are none with this key.
+    pub fn copy_of_lent(&self, endpoint: u32, lent: u32) -> Option<Vec<u8>> {
+        let state = self.state.borrow();
+        Some(state.endpoints.get(endpoint)?.lent.get(lent)?.content.to_vec())
+    }
+
+    /// Whether nothing of a connection is left: no connection, meeting, message or send.
+    pub fn is_idle(&self) -> bool {
+        let state = self.state.borrow();
+        state.connections.is_empty()
+            && state.meetings.is_empty()
+            && state.waiting.is_empty()
+            && state.controls.is_empty()
+            && state.batches.is_empty()
+            && state.sends.is_empty()
+            && state.met.is_empty()
     }
 
     /// Returns a message that an event has lent.

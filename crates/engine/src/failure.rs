@@ -12,12 +12,12 @@ use std::rc::Rc;
 use base::GateId;
 
 use crate::engine::Engine;
-use crate::flow::ContextSlot;
+use crate::flow::{ContextSlot, PeerNames};
 use crate::gate::Chunk;
 use crate::matching::Selector;
 use crate::members::Members;
 use crate::request::{ANY_SOURCE, Outcome, Request, RequestId};
-use crate::unexpected::UnexpectedContent;
+use crate::unexpected::{Unexpected, UnexpectedContent};
 
 /// The failed gates. Those of other jobs stay here when the program has forgotten them, so there
 /// may be many.
@@ -267,19 +267,22 @@ impl Engine {
         !found.is_empty()
     }
 
-    /// Drops the messages that a gate has announced, and whose data will not come.
+    /// Drops the messages that a gate has announced, and whose data will not come. In a space that
+    /// names peers by gate, whose programs rely on the order of all messages of a peer, what has
+    /// arrived after such a message is dropped, too.
     fn drop_announced(&mut self, gate: GateId) {
-        let is_lost = |index: u32| {
-            let message = &self.unexpected[index];
-            message.gate == gate && matches!(message.content, UnexpectedContent::Announced { .. })
-        };
-        let slots: Vec<u32> = self.contexts.iter().map(|(slot, _)| slot).collect();
         let mut lost = Vec::new();
-        for slot in slots {
-            let arrived = self.contexts[slot].matching.arrived(&self.unexpected);
-            lost.extend(
-                arrived.into_iter().filter(|&index| is_lost(index)).map(|index| (slot, index)),
-            );
+        for (slot, context) in self.contexts.iter() {
+            let needs_all = context.peer_names == PeerNames::Gates;
+            let mut has_gap = false;
+            for index in context.matching.arrived(&self.unexpected) {
+                let Unexpected { gate: from, content, .. } = &self.unexpected[index];
+                let is_announced = matches!(content, UnexpectedContent::Announced { .. });
+                if *from == gate && (is_announced || has_gap) {
+                    has_gap |= needs_all;
+                    lost.push((slot, index));
+                }
+            }
         }
         for (slot, index) in lost {
             self.contexts[slot].matching.take_arrived(&mut self.unexpected, index);
@@ -297,6 +300,53 @@ mod tests {
     use super::*;
     use crate::engine::Receive;
     use crate::strategy::Direct;
+
+    /// Returns a packet with a short message, or the announcement of a long one.
+    fn packet_of(record: &Record<'_>) -> Vec<u8> {
+        let mut packet = vec![0; record.buffer_len()];
+        record.emit(&mut packet);
+        packet
+    }
+
+    /// The programs of a space that names peers by gate get a message only if they get all before:
+    /// a message that was announced and whose sender has failed ends what they get.
+    #[test]
+    fn what_follows_a_lost_message_is_dropped_where_all_messages_are_in_order() {
+        for (by_gate, expected) in [(false, &[0, 2][..]), (true, &[0][..])] {
+            let profile = RailProfile {
+                name: "only".into(),
+                packet_bytes_max: 4096,
+                eager_bytes_max: 256,
+                bandwidth_bytes_per_us: 1000,
+                ..RailProfile::default()
+            };
+            let (peer, id) = (GateId(1), ContextId::new(1, 0));
+            let mut engine = Engine::new(GateId(0), vec![profile], Box::new(Direct));
+            engine.connect(peer, &[RailId(0)]);
+            let context = engine.open_context(id, 0);
+            if by_gate {
+                engine.name_peers_by_gate(context);
+            }
+            let flow = FlowLabel::New { context: id, source: 1 };
+            let short = |sequence| {
+                let envelope = Envelope { flow, tag: sequence as i32, sequence };
+                packet_of(&Record::Message { envelope, synchronous: None, payload: (&[7]).into() })
+            };
+            let envelope = Envelope { flow, tag: 1, sequence: 1 };
+            let long =
+                packet_of(&Record::Announce { envelope, request: 7, length: 1000, region: None });
+            for packet in [short(0), long, short(2)] {
+                engine.handle_packet(peer, &packet).expect("it is well-formed");
+            }
+            engine.fail_gate(peer);
+            let tags: Vec<i32> = std::iter::from_fn(|| {
+                let (message, incoming) = engine.matched_probe(context, None, None)?;
+                engine.take_message(message).map(|_| incoming.tag)
+            })
+            .collect();
+            assert_eq!(tags, expected);
+        }
+    }
 
     #[test]
     fn nothing_is_kept_of_a_granted_message_whose_sender_has_failed() {
@@ -320,9 +370,7 @@ mod tests {
         let flow = FlowLabel::New { context: id, source: 1 };
         let envelope = Envelope { flow, tag: 0, sequence: 0 };
         let announced = Record::Announce { envelope, request: 7, length: 1000, region: None };
-        let mut packet = vec![0; announced.buffer_len()];
-        announced.emit(&mut packet);
-        engine.handle_packet(peer, &packet).expect("it is well-formed");
+        engine.handle_packet(peer, &packet_of(&announced)).expect("it is well-formed");
         while engine.next_fetch().is_some_and(|fetch| {
             engine.decline_fetch(crate::RequestId::from_u64(fetch.token));
             true

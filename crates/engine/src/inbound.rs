@@ -16,7 +16,7 @@ use crate::engine::Engine;
 use crate::flow::{ContextSlot, InFlow, OBSERVED};
 use crate::gate::eager_cost;
 use crate::list::Links;
-use crate::numbering::NumberedTraffic;
+use crate::numbering::{DeferredRecord, NumberedTraffic};
 use crate::request::{Refused, Request, RequestId, Transition};
 use crate::slab::SlabKey;
 use crate::unexpected::{IncomingMessage, Unexpected, UnexpectedContent};
@@ -133,7 +133,11 @@ impl Engine {
                     number = Some(own);
                 }
                 Record::Cancel { request } if self.comes_too_early(gate, number) => {
-                    self.numbered(gate)?.defer(number.unwrap_or(0), request);
+                    let cancel = DeferredRecord::Cancel(request);
+                    self.numbered(gate)?.defer(number.unwrap_or(0), cancel);
+                }
+                Record::Close if self.comes_too_early(gate, number) => {
+                    self.numbered(gate)?.defer(number.unwrap_or(0), DeferredRecord::Close);
                 }
                 record => self.handle_record(gate, record)?,
             }
@@ -160,8 +164,12 @@ impl Engine {
     /// The bookkeeping after an arrival from a gate to which several rails lead.
     #[inline(never)]
     fn after_numbered_arrival(&mut self, gate: GateId) -> Result<(), Malformed> {
-        while let Some(request) = self.numbered(gate)?.next_deferred() {
-            self.handle_control(gate, Record::Cancel { request })?;
+        while let Some(deferred) = self.numbered(gate)?.next_deferred() {
+            let record = match deferred {
+                DeferredRecord::Cancel(request) => Record::Cancel { request },
+                DeferredRecord::Close => Record::Close,
+            };
+            self.handle_control(gate, record)?;
         }
         self.report_received(gate);
         Ok(())

@@ -78,6 +78,15 @@ impl SparePackets {
     }
 }
 
+/// A record that must not be handled before what was sent earlier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DeferredRecord {
+    /// The cancellation of this request: a missing item may be the message itself.
+    Cancel(u64),
+    /// The last record: nothing arrives after it.
+    Close,
+}
+
 #[derive(Debug, Default)]
 struct ReceivedPackets {
     /// All items with a lower number have arrived.
@@ -86,9 +95,8 @@ struct ReceivedPackets {
     beyond: Vec<u32>,
     /// Parts that are arriving, each with its rail.
     arriving: Vec<(u32, RailId)>,
-    /// Requests that the peer wants to cancel, each with the number of the packet that asked for
-    /// it, while an item with a lower number is missing: that item may be the message itself.
-    deferred: Vec<(u32, u64)>,
+    /// What must wait for all items with lower numbers, each with the number of its packet.
+    deferred: Vec<(u32, DeferredRecord)>,
     /// The number that the sender waits for: it needs the acknowledgement of all items below it.
     awaited: Option<u32>,
     /// How much has arrived since the last acknowledgement, as a cost in bytes.
@@ -218,16 +226,16 @@ impl NumberedTraffic {
         self.received.below.wrapping_sub(number) as i32 <= 0
     }
 
-    /// Defers the cancellation of a request until all earlier items have arrived.
-    pub(crate) fn defer(&mut self, number: u32, request: u64) {
-        self.received.deferred.push((number, request));
+    /// Defers a record until all earlier items have arrived.
+    pub(crate) fn defer(&mut self, number: u32, record: DeferredRecord) {
+        self.received.deferred.push((number, record));
     }
 
-    /// Returns a deferred cancellation, if all items before it have arrived.
-    pub(crate) fn next_deferred(&mut self) -> Option<u64> {
+    /// Returns a deferred record, if all items before it have arrived.
+    pub(crate) fn next_deferred(&mut self) -> Option<DeferredRecord> {
         let below = self.received.below;
         let deferred = &mut self.received.deferred;
-        let due = |&(number, _): &(u32, u64)| below.wrapping_sub(number) as i32 > 0;
+        let due = |&(number, _): &(u32, DeferredRecord)| below.wrapping_sub(number) as i32 > 0;
         let place = deferred.iter().position(due)?;
         Some(deferred.remove(place).1)
     }

@@ -275,3 +275,43 @@ fn processes_of_two_jobs_with_one_rank_get_their_own_messages_in_a_space_of_gate
         assert_eq!(arrived, 3);
     }
 }
+
+/// Returns the next packet of an engine on a rail.
+fn packet_on(engine: &mut Engine, rail: u8) -> Vec<u8> {
+    let mut backlog = |other: RailId| if other.0 == rail { 0 } else { 1 << 30 };
+    let Planned::Packet(length) = engine.plan(PEER, RailId(rail), &mut backlog) else {
+        panic!("nothing waits");
+    };
+    let mut packet = vec![0; length];
+    engine.write_packet(PEER, RailId(rail), &mut packet);
+    packet
+}
+
+/// The last record comes on a fast rail, and a message that was sent before on a slow one: the gate
+/// is closed only after both.
+#[test]
+fn the_last_record_does_not_overtake_a_message() {
+    let end = || {
+        let mut end = End::new(2).engine;
+        end.connect(PEER, &[RailId(0), RailId(1)]);
+        let context = end.open_context(ContextId(7), 1);
+        (end, context)
+    };
+    let ((mut sender, context), (mut receiver, _)) = (end(), end());
+    let buffer = Buffer::zeroed(10);
+    let send = Send { gate: PEER, peer: 1, context, tag: 0, synchronous: false, buffer };
+    let request = sender.send(send);
+    sender.detach(request);
+    let slow = packet_on(&mut sender, 0);
+    sender.close_gate(PEER);
+    let fast = packet_on(&mut sender, 1);
+    receiver.close_gate(PEER);
+    packet_on(&mut receiver, 1);
+    receiver.handle_packet(PEER, &fast).expect("it is well-formed");
+    assert!(!receiver.is_closed(PEER), "a message is missing");
+    receiver.handle_packet(PEER, &slow).expect("it is well-formed");
+    while receiver.has_waiting(PEER) {
+        packet_on(&mut receiver, 0);
+    }
+    assert!(receiver.is_closed(PEER));
+}

@@ -62,9 +62,10 @@ impl Runtime {
         self.rails.give_up(gate, rail);
         let has_others = self.engine.lose_rail(gate, rail);
         if self.engine.is_closing(gate) {
-            // The process of another job was faster to forget this one, or has ended.
-            if !has_others {
-                self.engine.let_go(gate);
+            // The process of another job was faster to forget this one, or has ended. If a message
+            // of it is underway, it will not arrive.
+            if !has_others && !self.engine.let_go(gate) {
+                self.fail(gate);
             }
             return;
         }

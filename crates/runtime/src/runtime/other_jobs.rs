@@ -225,6 +225,10 @@ impl Runtime {
 
     /// Forgets a process that has failed, has ended, or cannot be reached.
     fn retire(&mut self, gate: GateId) {
+        // A message of it may be underway, which has begun after this process has closed its end.
+        if !self.engine.is_quiet(gate) {
+            self.fail(gate);
+        }
         self.forget(gate, PeerEnd::Unknown);
         self.fatal.other_jobs.retire(gate);
     }
