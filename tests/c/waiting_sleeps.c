@@ -1,6 +1,7 @@
-// A rank that has waited for a while sleeps: where ranks outnumber cores, a rank that runs from time to time only to look
-// takes the cores from the ranks and the launcher that it waits for. Rank 0 stays away while all others wait for it, and
-// counts how often their threads run (voluntary context switches) and how much processor time they take.
+// A rank that has waited for a while sleeps: where ranks outnumber cores, a rank that runs from
+// time to time only to look takes the cores from the ranks and the launcher that it waits for.
+// Rank 0 stays away while all others wait for it, and counts how often their threads run
+// (voluntary context switches) and how much processor time they take.
 // run: 40
 // timeout: 120
 // each: single multiple
@@ -12,8 +13,8 @@
 enum { TAG = 5, LARGE = 1 << 20, PATH_BYTES = 600 };
 // The count begins once a rank sleeps, and lasts so long.
 static const double SETTLE = 0.6, COUNTED = 2.0;
-// Most context switches of a rank, of all its threads, in each second: in a wait that a doorbell ends, and in one for memory
-// for which no doorbell rings, or for the launcher.
+// Most context switches of a rank, of all its threads, in each second: in a wait that a doorbell
+// ends, and in one for memory for which no doorbell rings, or for the launcher.
 static const double RUNG = 2.0, UNRUNG = 8.0;
 // Most processor time of a rank in each second.
 static const double BUSY_MAX = 0.004;

@@ -154,8 +154,9 @@ pub trait Doorbell: Send + Sync {
         false
     }
 
-    /// Sleeps as [`wait`](Self::wait) does, and only as long as the word `beside` holds the expected
-    /// value. A doorbell that cannot sleep on a second word does not notice that the word changes.
+    /// Sleeps as [`wait`](Self::wait) does, and only as long as the word `beside` holds the
+    /// expected value. A doorbell that cannot sleep on a second word does not notice that the word
+    /// changes.
     fn wait_beside(&self, ticket: u32, _beside: (&AtomicU32, u32), timeout: Duration) {
         self.wait(ticket, timeout);
     }

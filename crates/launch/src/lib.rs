@@ -506,9 +506,9 @@ impl Job {
         self.connection().manager.barrier()
     }
 
-    /// Enters the barrier of all processes of the job, and calls `meanwhile` until all are there, in
-    /// intervals that double from the first one to the longest one; with other launchers than our
-    /// own, never.
+    /// Enters the barrier of all processes of the job, and calls `meanwhile` until all are there,
+    /// in intervals that double from the first one to the longest one; with other launchers than
+    /// our own, never.
     ///
     /// # Errors
     /// The launcher is gone.

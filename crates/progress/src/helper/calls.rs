@@ -142,8 +142,8 @@ impl HelperCalls {
         self.ignored.store(calls, Ordering::Relaxed);
     }
 
-    /// Sleeps for `longest` at most, or as long as a thread of the program sleeps in a wait; returns
-    /// whether the program called.
+    /// Sleeps for `longest` at most, or as long as a thread of the program sleeps in a wait;
+    /// returns whether the program called.
     pub(super) fn pause(&self, kernel: &impl WaitingSystem, longest: Duration) -> bool {
         if self.sleepers.load(Ordering::SeqCst) > 0 {
             return self.rest(RESTING, || {
