@@ -197,6 +197,9 @@ variables! {
         /// others. Default: as many as let all be ready earliest, all of fewer than 60 hosts.
         /// With 100000 the launcher starts all itself.
         LAUNCH_WIDTH, User, AtStart, Always, [];
+        /// A file that describes the network between the hosts, which combray run reads: virtual
+        /// topologies with reorder then use its distances.
+        NETWORK, User, AtStart, Unprivileged, [];
         /// The C compiler behind the wrapper.
         CC, User, AtStart, Unprivileged, [];
         /// The C++ compiler behind the wrapper.
@@ -211,6 +214,8 @@ variables! {
         BOX, Developer, AtStart, Unprivileged, [];
         /// How many cores all processes of the machine may use together; set by the launcher.
         CORES, Developer, AtStart, Always, [];
+        /// The network between the machines of the job; set by the launcher.
+        NETWORK_OF_JOB, Developer, AtStart, Always, [];
         /// The descriptors that need a privilege and that the launcher has opened for drivers;
         /// set by the launcher.
         DESCRIPTORS, Developer, AtStart, Unprivileged, [];

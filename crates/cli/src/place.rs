@@ -69,16 +69,17 @@ pub fn run(options: &PlaceOptions) -> Result<i32, String> {
         (None, None) => Vec::new(),
     };
     let cluster = TargetMachines::new(options.topology.as_deref(), &hosts, options.per)?;
-    let fixed = fixed(&options.fix, matrix.ranks())?;
+    let listed = cluster.tree.listed();
+    let fixed = fixed(&options.fix, matrix.ranks(), &listed)?;
     let weighing = match options.weigh {
         Weighed::Bytes => Weighing::Bytes,
         Weighed::Messages => Weighing::Messages,
     };
     let affinity = matrix.affinity(weighing);
-    let tree = BranchTree::new(&cluster.root);
-    let mut placed = place(&affinity, &tree, &fixed)?;
-    let before = distance_to_interfaces(&affinity, &tree, &placed);
-    turn(&affinity, &tree, &fixed, &mut placed);
+    let tree = &cluster.tree;
+    let mut placed = place(&affinity, tree, &fixed)?;
+    let before = distance_to_interfaces(&affinity, tree, &placed);
+    turn(&affinity, tree, &fixed, &mut placed);
     let report = PlacementReport {
         ranks: affinity.ranks(),
         leaves: tree.leaf_count(),
@@ -87,17 +88,21 @@ pub fn run(options: &PlaceOptions) -> Result<i32, String> {
             Weighing::Bytes => "bytes",
             Weighing::Messages => "messages",
         },
-        costs: costs(&affinity, &tree, &placed)?,
-        to_interfaces: distance_to_interfaces(&affinity, &tree, &placed),
+        costs: costs(&affinity, tree, &placed)?,
+        to_interfaces: distance_to_interfaces(&affinity, tree, &placed),
         to_interfaces_before: before,
     };
-    let ranks = cluster.rankfile(placed.leaves());
+    // By the numbers that the user knows: in the order of the hosts.
+    let mut numbers = vec![0; listed.len()];
+    (0..).zip(&listed).for_each(|(number, leaf)| numbers[*leaf as usize] = number);
+    let leaves: Vec<u32> = placed.leaves().iter().map(|leaf| numbers[*leaf as usize]).collect();
+    let ranks = cluster.rankfile(&leaves);
     if let Some(file) = &options.rankfile {
         fs::write(file, &ranks)
             .map_err(|cause| format!("{} cannot be written: {cause}", file.display()))?;
     }
     match (options.json, &options.rankfile) {
-        (true, _) => println!("{:#}", report.json(cluster.places(placed.leaves()))),
+        (true, _) => println!("{:#}", report.json(cluster.places(&leaves))),
         (false, None) => print!("{}{ranks}", report.text()),
         (false, Some(_)) => print!("{}", report.text()),
     }
@@ -111,8 +116,9 @@ fn read(file: &Path) -> Result<Matrix, String> {
     Matrix::from_text(&text).map_err(|fault| format!("{}: {fault}", file.display()))
 }
 
-/// For each rank the leaf that the user fixed for it; empty if no rank is fixed.
-fn fixed(entries: &[String], ranks: u32) -> Result<Vec<Option<u32>>, String> {
+/// For each rank the leaf that the user fixed for it, of leaves in the user's order; empty if no
+/// rank is fixed.
+fn fixed(entries: &[String], ranks: u32, leaves: &[u32]) -> Result<Vec<Option<u32>>, String> {
     if entries.is_empty() {
         return Ok(Vec::new());
     }
@@ -123,6 +129,8 @@ fn fixed(entries: &[String], ranks: u32) -> Result<Vec<Option<u32>>, String> {
         });
         let (rank, leaf) =
             numbers.ok_or_else(|| format!("--fix needs RANK=LEAF, but got \"{entry}\""))?;
+        // A leaf that does not exist is reported when ranks are placed.
+        let leaf = leaves.get(leaf as usize).copied().unwrap_or(leaf);
         let place = fixed.get_mut(rank);
         let place =
             place.ok_or_else(|| format!("--fix {entry}: the ranks are 0 to {}", ranks - 1))?;
@@ -222,10 +230,11 @@ mod tests {
     #[test]
     fn fixed_leaves_are_read() {
         let read = |words: &[&str]| {
-            fixed(&words.iter().map(|word| word.to_string()).collect::<Vec<_>>(), 3)
+            let words: Vec<String> = words.iter().map(|word| word.to_string()).collect();
+            fixed(&words, 3, &[0, 2, 1])
         };
         assert_eq!(read(&[]).unwrap(), []);
-        assert_eq!(read(&["2=5", " 0 = 1"]).unwrap(), [Some(1), None, Some(5)]);
+        assert_eq!(read(&["2=5", " 0 = 1"]).unwrap(), [Some(2), None, Some(5)]);
         assert!(read(&["3=0"]).unwrap_err().contains("0 to 2"));
         assert!(read(&["1"]).unwrap_err().contains("RANK=LEAF"));
     }

@@ -3,6 +3,7 @@
 mod cluster;
 mod json;
 mod layout;
+mod network;
 mod picture;
 mod processes;
 mod tables;
@@ -87,8 +88,8 @@ pub fn run(options: &TopoOptions) -> Result<i32, String> {
         return Ok(0);
     };
     let bytes = match kind {
-        Some("svg") => picture::svg(&layout::arrange(&topology, &processes)).into_bytes(),
-        Some("png") => raster::png(&picture::svg(&layout::arrange(&topology, &processes)))?,
+        Some("svg") => as_svg(&topology, &processes).into_bytes(),
+        Some("png") => raster::png(&as_svg(&topology, &processes))?,
         Some("json") => as_json(&topology, &processes).into_bytes(),
         Some("xml") if topology[topology.root()].kind == Kind::Cluster => {
             return Err(
@@ -141,8 +142,17 @@ fn extension(path: &Path) -> Result<&str, String> {
     )
 }
 
+/// A picture: of the network, if there is one, otherwise of the machines as nested boxes.
+fn as_svg(topology: &Topology, processes: &[ShownProcess]) -> String {
+    match topology.network() {
+        Some(network) => network::svg(network),
+        None => picture::svg(&layout::arrange(topology, processes)),
+    }
+}
+
 fn as_text(topology: &Topology, processes: &[ShownProcess]) -> String {
     let tables = [
+        network::text(topology),
         tables::distances(topology),
         tables::devices(topology),
         tables::processes(topology, processes),

@@ -47,6 +47,31 @@ fn too_few_slots_are_reported() {
     assert_eq!(sorted(&run_on("a:2,b:1", &words).1), ["a", "a", "a", "b"]);
 }
 
+#[test]
+fn processes_get_the_network_between_their_hosts() {
+    let private = tempfile::tempdir().unwrap();
+    let file = private.path().join("network");
+    let run = |network: &str, hosts: &str| {
+        std::fs::write(&file, network).unwrap();
+        let mut command = on(hosts, &["sh", "-c", "echo $COMBRAY_NETWORK_OF_JOB"]);
+        outcome_of(command.env("COMBRAY_NETWORK", &file).output().unwrap())
+    };
+    let (code, out, err) = run("torus 4x2: n[0-7]", "n6,n2,n3");
+    assert_eq!(
+        (code, out.as_str(), err.as_str()),
+        (Some(0), &*"grid 4p1x2p1 6,2-3\n".repeat(3), "")
+    );
+    let tree = "switch s: a b\nswitch t: c\nlink u cost=3: s t";
+    assert_eq!(run(tree, "c,a").1, "switches 1:1,0:1 0,6,6,0\n".repeat(2));
+    let (code, _, err) = run("torus 4: n[0-3]", "n1,other");
+    assert!(
+        code == Some(2) && err.contains("does not contain all hosts of the job: other"),
+        "{err}"
+    );
+    let (code, _, err) = run("switch s: a b", "a");
+    assert!(code == Some(2) && err.contains("describes no network"), "{err}");
+}
+
 /// Runs in an allocation with these variables, whose hosts are reached by the script in place of
 /// ssh.
 fn in_allocation(variables: &[(&str, &str)], words: &[&str]) -> (Option<i32>, String, String) {

@@ -84,6 +84,29 @@ fn a_cluster_is_described_in_a_file() {
     assert!(String::from_utf8_lossy(&wrong.stderr).contains("no machine n9"));
 }
 
+/// A ring of rank `r` and `5 * r` modulo 16 on a torus: each rank gets a neighbour of its partners.
+#[test]
+fn a_torus_is_described_in_a_file() {
+    let private = tempfile::tempdir().unwrap();
+    let file = private.path().join("torus");
+    std::fs::write(&file, "torus 4x2x2: n[0-15]\nmachine n[0-15]: core:1").unwrap();
+    let mut matrix = "ranks 16\n".to_owned();
+    for place in 0..16 {
+        let _ = writeln!(matrix, "{} {} 1000 1", 5 * place % 16, 5 * (place + 1) % 16);
+    }
+    let words = ["--topology", file.to_str().unwrap(), "--json", "--fix", "3=7"];
+    let output = place(&matrix, &words);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["costs"]["placed"], 16_000, "{report}");
+    assert_eq!(report["places"][3]["host"], "n7");
+    let mut hosts: Vec<String> =
+        (0..16).map(|rank| report["places"][rank]["host"].to_string()).collect();
+    hosts.sort_unstable();
+    hosts.dedup();
+    assert_eq!(hosts.len(), 16);
+}
+
 #[test]
 fn programs_read_costs_and_places() {
     let node = format!("node:2 {MACHINE}");

@@ -61,6 +61,7 @@ pub use spawned::{
 };
 use sys::cores;
 use terminal_input::TerminalInput;
+use topology::Network;
 
 /// A job to run.
 #[derive(Clone, Debug, Default)]
@@ -85,6 +86,8 @@ pub struct JobPlan {
     /// How many agents the launcher, and each agent, starts at most; none: as many as let all be
     /// ready earliest.
     pub launch_width: Option<NonZeroUsize>,
+    /// The network between the hosts, if the user has described it.
+    pub network: Option<Network>,
     /// Whether more processes than slots may be started.
     pub oversubscribe: bool,
     /// Whether the hosts get one process each in turn, instead of being filled one after the other.

@@ -2,7 +2,8 @@
 //! those of other placements.
 //!
 //! `cargo run --release -p placement --example quality [RANKS...]`; with `networks` instead of
-//! numbers, it prints the table of networks, of those alone whose names contain a second word.
+//! numbers, it prints the table of networks, of those alone whose names contain a second word,
+//! and of those matrices alone whose names contain a third one.
 
 #![forbid(unsafe_code)]
 
@@ -17,7 +18,8 @@ fn main() {
     }
     let mut words = std::env::args().skip(1);
     if words.next().is_some_and(|word| word == "networks") {
-        return networks(&words.next().unwrap_or_default());
+        let [network, matrix] = [(); 2].map(|()| words.next().unwrap_or_default());
+        return networks(&network, &matrix);
     }
     println!(
         "| ranks | matrix | packed | scattered | random | Scotch | its fullest leaf | seconds |"
@@ -38,12 +40,12 @@ fn main() {
     }
 }
 
-fn networks(wanted: &str) {
+fn networks(wanted: &str, matrix: &str) {
     println!("| network | matrix | packed | random | Scotch | its fullest host | seconds |");
     println!("|---|---|---:|---:|---:|---:|---:|");
     let all = comparison::network::all().into_iter();
     for network in all.filter(|network| network.name.contains(wanted)) {
-        for row in comparison::compare_on(&network) {
+        for row in comparison::compare_on(&network, matrix) {
             let scotch = row.to_scotch.map_or("-".to_owned(), |ratio| format!("{ratio:.3}"));
             println!(
                 "| {} | {} | {:.3} | {:.3} | {scotch} | {} | {:.2} |",

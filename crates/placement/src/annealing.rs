@@ -1,6 +1,7 @@
 //! Simulated annealing: exchanges of ranks at random, of which worse ones are accepted more and more
 //! rarely. It improves placements in networks, where the cost of a byte depends on both ends.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use fastrand::Rng;
@@ -9,46 +10,57 @@ use crate::leaves::{FreeLeaves, Placement};
 use crate::matrix::Affinity;
 use crate::tree::BranchTree;
 
-/// The number of partners that are examined in all, and the exchanges for each rank at most.
-const WORK_MAX: u64 = 30_000_000;
-const TRIES_PER_RANK: u64 = 30_000;
+/// The number of partners that are examined in one run, and the exchanges for each rank at most.
+const WORK_MAX: u64 = 20_000_000;
+const TRIES_PER_RANK: u64 = 25_000;
 
-/// The number of temperatures, and the last one divided by the first.
+/// The share of the exchanges that are of whole branches; these examine many partners each.
+const BRANCHES_PER_CENT: u64 = 20;
+
+/// How many places apart branches are of which every second exchange is: near ones are often in one
+/// part of the network.
+const BRANCHES_APART_MAX: usize = 6;
+
+/// The number of temperatures, and the last one, divided by the average by which exchanges make the
+/// first placement worse.
 const STEPS: u64 = 120;
-const LAST: f64 = 0.002;
+const LAST: f64 = 0.02;
 
 /// The exchanges that determine the first temperature.
 const SAMPLES: u64 = 400;
 
-/// A fixed seed, so that equal input gives an equal placement.
-const SEED: u64 = 0x616e_6e65;
-
 /// How an exchange is chosen: any other place, or a place near a partner.
 const NEAR_PARTNERS_PER_CENT: u32 = 70;
 
-/// Improves a placement. `heat` is the share of the exchanges that make it worse by the average
-/// amount and are accepted in the beginning. Returns the best placement found.
+/// Improves a placement. `heat` is the first temperature, divided by the average by which exchanges
+/// make the placement worse. Equal seeds give equal placements. Returns the best
+/// placement found.
 pub(crate) fn anneal(
     affinity: &Affinity,
     tree: &BranchTree,
     room: &FreeLeaves,
     fixed: &[Option<u32>],
     placement: &Placement,
-    heat: f64,
+    (heat, seed): (f64, u64),
 ) -> Placement {
-    let mut annealing = Annealing::new(affinity, tree, room, fixed, placement);
+    let mut annealing = Annealing::new(affinity, tree, room, fixed, placement, seed);
     if annealing.movable.len() < 2 {
         return placement.clone();
     }
     let average = annealing.average_loss();
-    let mut temperature = average / -heat.ln();
+    let mut temperature = average * heat;
     let partners: usize = (0..affinity.ranks()).map(|rank| affinity.partners(rank).len()).sum();
     let work_of_try = 2 * (partners as u64 / u64::from(affinity.ranks()) + 1);
     let tries = (TRIES_PER_RANK * annealing.movable.len() as u64).min(WORK_MAX / work_of_try);
-    let cooling = LAST.powf(1.0 / STEPS as f64);
+    let of_branches = tries * BRANCHES_PER_CENT / 100;
+    let cooling = (LAST / heat).powf(1.0 / STEPS as f64);
     for _ in 0..STEPS {
         for _ in 0..tries / STEPS {
             annealing.try_exchange(temperature);
+        }
+        let mut work = 0;
+        while work < of_branches / STEPS * work_of_try && annealing.blocks.len() > 1 {
+            work += annealing.try_branches(temperature);
         }
         annealing.keep_if_best();
         temperature *= cooling;
@@ -74,6 +86,10 @@ struct Annealing<'a> {
     best: Placement,
     best_cost: i64,
     rng: Rng,
+    /// Groups of branches that can be exchanged, each by its slots.
+    blocks: Vec<Vec<Range<u32>>>,
+    /// For each rank, whether it is on one of the branches that are being exchanged.
+    is_inside: Vec<bool>,
 }
 
 /// An exchange: of the rank on the first slot with what is on the second.
@@ -90,6 +106,7 @@ impl<'a> Annealing<'a> {
         room: &FreeLeaves,
         fixed: &[Option<u32>],
         placement: &Placement,
+        seed: u64,
     ) -> Self {
         let is_fixed = |rank: u32| fixed.get(rank as usize).copied().flatten().is_some();
         let ranks = affinity.ranks();
@@ -120,7 +137,7 @@ impl<'a> Annealing<'a> {
             }
             of_leaf.push(first..slots.len() as u32);
         }
-        Self {
+        let mut annealing = Self {
             affinity,
             crossings: Crossings::new(tree),
             near: NearLeaves::new(tree),
@@ -132,8 +149,31 @@ impl<'a> Annealing<'a> {
             cost: 0,
             best: placement.clone(),
             best_cost: 0,
-            rng: Rng::with_seed(SEED),
+            rng: Rng::with_seed(seed),
+            blocks: Vec::new(),
+            is_inside: vec![false; ranks as usize],
+        };
+        annealing.blocks = annealing.alike(tree);
+        annealing
+    }
+
+    /// The groups of branches that have equally many slots, of which each has several leaves and
+    /// its sibling as well: by their slots.
+    fn alike(&self, tree: &BranchTree) -> Vec<Vec<Range<u32>>> {
+        let mut classes: BTreeMap<(usize, usize), Vec<Range<u32>>> = BTreeMap::new();
+        for vertex in 0..tree.vertex_count() {
+            let leaves = tree.vertex(vertex).leaves.clone();
+            if leaves.len() > 1 && 2 * leaves.len() <= tree.leaf_count() as usize {
+                let own = &self.of_leaf[leaves.start as usize..leaves.end as usize];
+                let slots = own[0].start..own[own.len() - 1].end;
+                let class = classes.entry((leaves.len(), slots.len())).or_default();
+                // A branch with one child is the same place.
+                if class.last() != Some(&slots) {
+                    class.push(slots);
+                }
+            }
         }
+        classes.into_values().filter(|class| class.len() > 1).collect()
     }
 
     /// The average by which an exchange makes the placement worse, of those that do.
@@ -156,6 +196,61 @@ impl<'a> Annealing<'a> {
         }
         self.exchange(exchange);
         self.cost += loss;
+    }
+
+    /// Tries to exchange all ranks on two branches. Returns the number of partners that were
+    /// examined.
+    fn try_branches(&mut self, temperature: f64) -> u64 {
+        let class = &self.blocks[self.rng.usize(0..self.blocks.len())];
+        let place = self.rng.usize(0..class.len());
+        let others = match self.rng.bool() {
+            true => 0..class.len(),
+            false => {
+                let end = class.len().min(place + BRANCHES_APART_MAX + 1);
+                place.saturating_sub(BRANCHES_APART_MAX)..end
+            }
+        };
+        let [one, other] = [place, self.rng.usize(others)].map(|place| class[place].clone());
+        if one.start == other.start {
+            return 1;
+        }
+        let ranks: Vec<u32> = one
+            .clone()
+            .chain(other.clone())
+            .filter_map(|slot| self.slots[slot as usize].1)
+            .collect();
+        ranks.iter().for_each(|rank| self.is_inside[*rank as usize] = true);
+        let before = self.cost_of(&ranks);
+        self.exchange_branches(&one, &other);
+        let loss = self.cost_of(&ranks) - before;
+        ranks.iter().for_each(|rank| self.is_inside[*rank as usize] = false);
+        if loss > 0 && self.rng.f64() >= (-(loss as f64) / temperature).exp() {
+            self.exchange_branches(&one, &other);
+        } else {
+            self.cost += loss;
+        }
+        let partners = ranks.iter().map(|rank| self.affinity.partners(*rank).len() as u64);
+        2 * partners.sum::<u64>() + 1
+    }
+
+    /// The cost of what these ranks, which are those that are marked as inside, communicate.
+    fn cost_of(&self, ranks: &[u32]) -> i64 {
+        let mut twice = 0;
+        for &rank in ranks {
+            let leaf = self.placement.leaf(rank);
+            for &(partner, weight) in self.affinity.partners(rank) {
+                let crossing = self.crossings.of(leaf, self.placement.leaf(partner));
+                let times = if self.is_inside[partner as usize] { 1 } else { 2 };
+                twice += times * weight as i64 * crossing as i64;
+            }
+        }
+        twice / 2
+    }
+
+    fn exchange_branches(&mut self, one: &Range<u32>, other: &Range<u32>) {
+        for (here, there) in one.clone().zip(other.clone()) {
+            self.exchange(Exchange { here, there });
+        }
     }
 
     /// Remembers the placement if it is the best one so far.

@@ -44,7 +44,9 @@ pub(crate) fn bisect(graph: &AffinityGraph, bounds: Bounds, rng: &mut Rng) -> Ve
 
 /// Puts the first vertices to the left and the others to the right, as many as the bounds require.
 fn in_order(graph: &AffinityGraph, bounds: Bounds) -> Vec<Half> {
-    let on_left = graph.fixed.iter().filter(|fixed| **fixed == Some(Half::Left)).count() as u64;
+    let vertices = graph.fixed.iter().zip(&graph.sizes);
+    let on_left = vertices.filter(|(fixed, _)| **fixed == Some(Half::Left));
+    let on_left: u64 = on_left.map(|(_, size)| u64::from(*size)).sum();
     let mut room = bounds.most.saturating_sub(on_left);
     let side = |fixed: &Option<Half>| match fixed {
         Some(side) => *side,

@@ -14,8 +14,11 @@ const DIMENSIONS_MAX: usize = 6;
 /// The number of placements that are tried: its minimum and maximum, and between them the number
 /// for which all ranks of all placements together are this many.
 const TRIES_MIN: u32 = 50;
-const TRIES_MAX: u32 = 4000;
+const TRIES_MAX: u32 = 16_000;
 const TRIED_RANKS_MAX: u32 = 1_000_000;
+
+/// The prime factors of a number of ranks of which all assignments are tried.
+const PRIMES_MAX: usize = 9;
 
 /// The strides between partners that are examined, heaviest first.
 const STRIDES_MAX: usize = 10;
@@ -36,11 +39,12 @@ struct HostBox {
 pub(crate) fn embedded(affinity: &Affinity, tree: &BranchTree) -> Option<Placement> {
     let hosts = HostBox::of(affinity.ranks(), tree)?;
     let tries = (TRIED_RANKS_MAX / affinity.ranks().max(1)).clamp(TRIES_MIN, TRIES_MAX);
-    let mut search = Search { affinity, tree, hosts: &hosts, tries, best: None };
+    let mut search = Search { affinity, tree, hosts: &hosts, tries: 0, best: None };
     let splittings = splittings(&hosts.extents);
     let grids = grids(affinity);
-    for splitting in &splittings {
-        for grid in &grids {
+    for grid in &grids {
+        search.tries = tries / grids.len() as u32;
+        for splitting in &splittings {
             search.assign(grid, splitting, 0, &mut vec![Vec::new(); grid.len()]);
         }
     }
@@ -55,6 +59,25 @@ struct Digit {
     base: u32,
     /// The product of the bases of the digits inside it.
     weight: u32,
+}
+
+/// The order of the inner digit of a dimension that has two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum DigitOrder {
+    /// The inner digit runs backwards if the outer one is odd.
+    Reflected,
+    /// The inner digit always runs forwards.
+    Straight,
+}
+
+impl DigitOrder {
+    /// The part of a coordinate that the inner digit makes up.
+    fn inner(self, outer: u32, inner: u32, base: u32) -> u32 {
+        match self {
+            Self::Reflected if !outer.is_multiple_of(2) => base - 1 - inner,
+            Self::Reflected | Self::Straight => inner,
+        }
+    }
 }
 
 /// The ways to write coordinates with one or two digits for each dimension, with few digits first.
@@ -102,8 +125,13 @@ impl Search<'_> {
             return;
         }
         let Some(&digit) = splitting.get(next) else {
-            if let Some(placement) = placement(grid, self.hosts, folds) {
-                self.consider(placement);
+            let is_split = splitting.iter().any(|digit| digit.weight > 1);
+            for order in [DigitOrder::Reflected, DigitOrder::Straight] {
+                if order == DigitOrder::Reflected || is_split {
+                    placement(grid, self.hosts, folds, order).into_iter().for_each(|placement| {
+                        self.consider(placement);
+                    });
+                }
             }
             return;
         };
@@ -123,7 +151,7 @@ impl Search<'_> {
     }
 
     fn consider(&mut self, placement: Placement) {
-        self.tries -= 1;
+        self.tries = self.tries.saturating_sub(1);
         let cost = cost(self.affinity, self.tree, &placement);
         if self.best.as_ref().is_none_or(|(best, _)| cost < *best) {
             self.best = Some((cost, placement));
@@ -182,7 +210,8 @@ fn coordinates(host: u32, dimensions: &[GridDimension]) -> Vec<u32> {
 }
 
 /// The grids that the ranks may be, as extents: for each sequence of strides between partners of
-/// which each divides the next one.
+/// which each divides the next one, and for the prime factors of the number of ranks, as many
+/// algorithms pair ranks by their bits.
 fn grids(affinity: &Affinity) -> Vec<Vec<u32>> {
     let ranks = affinity.ranks();
     let mut weights = vec![0_u64; ranks as usize];
@@ -216,7 +245,25 @@ fn grids(affinity: &Affinity) -> Vec<Vec<u32>> {
         extents.reverse();
         extents
     };
-    chains.into_iter().map(extents).collect()
+    let mut grids: Vec<Vec<u32>> = chains.into_iter().map(extents).collect();
+    let primes = prime_factors(ranks);
+    if primes.len() <= PRIMES_MAX && !grids.contains(&primes) {
+        grids.push(primes);
+    }
+    grids
+}
+
+fn prime_factors(number: u32) -> Vec<u32> {
+    let (mut rest, mut factor) = (number, 2);
+    let mut factors = Vec::new();
+    while rest > 1 {
+        while rest.is_multiple_of(factor) {
+            factors.push(factor);
+            rest /= factor;
+        }
+        factor = if factor * factor > rest { rest.max(2) } else { factor + 1 };
+    }
+    factors
 }
 
 /// The number of hosts along these digits together.
@@ -226,16 +273,19 @@ fn product(digits: &[Digit]) -> u32 {
 
 /// The placement of a grid of which each dimension is folded along some digits; each host gets a
 /// block of neighbouring ranks. `None` if blocks and slots are not equally large.
-fn placement(grid: &[u32], hosts: &HostBox, folds: &[Vec<Digit>]) -> Option<Placement> {
+fn placement(
+    grid: &[u32],
+    hosts: &HostBox,
+    folds: &[Vec<Digit>],
+    order: DigitOrder,
+) -> Option<Placement> {
     let blocks: Vec<u32> =
         grid.iter().zip(folds).map(|(extent, own)| extent / product(own)).collect();
     if blocks.iter().product::<u32>() != hosts.slots {
         return None;
     }
-    let dimensions: Vec<GridDimension> = grid
-        .iter()
-        .map(|&extent| GridDimension { extent, is_periodic: false, step: 1 })
-        .collect();
+    let dimensions: Vec<GridDimension> =
+        grid.iter().map(|&extent| GridDimension { extent, is_periodic: false, step: 1 }).collect();
     let leaf = |rank: u32| {
         let point = coordinates(rank, &dimensions);
         let mut values = vec![[None; 2]; hosts.extents.len()];
@@ -246,7 +296,9 @@ fn placement(grid: &[u32], hosts: &HostBox, folds: &[Vec<Digit>]) -> Option<Plac
         }
         let host = hosts.extents.iter().zip(&values).fold(0, |host, (extent, digits)| {
             let at = match *digits {
-                [Some(inner), Some((outer, weight))] => joined(outer, inner.0, weight),
+                [Some((inner, _)), Some((outer, weight))] => {
+                    outer * weight + order.inner(outer, inner, weight)
+                }
                 [Some(inner), None] => inner.0,
                 _ => 0,
             };
@@ -255,11 +307,6 @@ fn placement(grid: &[u32], hosts: &HostBox, folds: &[Vec<Digit>]) -> Option<Plac
         hosts.places[host as usize][slot as usize]
     };
     Some(Placement::new((0..grid.iter().product()).map(leaf).collect()))
-}
-
-/// A coordinate of two digits. The inner one runs backwards if the outer one is odd.
-fn joined(outer: u32, inner: u32, weight: u32) -> u32 {
-    outer * weight + if outer.is_multiple_of(2) { inner } else { weight - 1 - inner }
 }
 
 /// Writes a coordinate as digits, outermost first: for each dimension the value and weight of the
@@ -308,9 +355,20 @@ mod tests {
             (&[9, 3], Edges::Open, &[3, 3, 3]),
             (&[6, 5], Edges::Open, &[5, 3, 2]),
             (&[8, 8], Edges::Periodic, &[4, 4, 4]),
+            (&[2, 2, 2, 2, 2, 2], Edges::Open, &[4, 4, 4]),
         ] {
             let (cost, weights) = least(grid, edges, torus, 1);
             assert_eq!(cost, Some(weights), "{grid:?} on {torus:?}");
+        }
+    }
+
+    #[test]
+    fn numbers_have_prime_factors() {
+        for number in 1..400 {
+            let factors = prime_factors(number);
+            assert_eq!(factors.iter().product::<u32>(), number);
+            let is_prime = |one: &u32| (2..*one).all(|other| !one.is_multiple_of(other));
+            assert!(factors.iter().all(is_prime), "{number}: {factors:?}");
         }
     }
 

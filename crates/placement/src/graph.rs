@@ -45,6 +45,33 @@ impl AffinityGraph {
         u64::from(self.sizes.iter().copied().max().unwrap_or_default())
     }
 
+    /// Adds two vertices without ranks, one fixed on each side. A vertex that a positive pull draws
+    /// to the left is connected with the left one, with this weight; a negative pull draws to the
+    /// right.
+    pub fn attract(&mut self, pulls: &[i64]) {
+        let (left, right) = (self.len() as u32, self.len() as u32 + 1);
+        let mut starts = vec![0];
+        let mut edges = Vec::with_capacity(self.edges.len() + 2 * pulls.len());
+        for (vertex, &pull) in (0..).zip(pulls) {
+            edges.extend_from_slice(self.neighbors(vertex));
+            if pull != 0 {
+                edges.push((if pull > 0 { left } else { right }, pull.abs()));
+            }
+            starts.push(edges.len() as u32);
+        }
+        for side in [Half::Left, Half::Right] {
+            let drawn = (0..).zip(pulls).filter(|(_, pull)| match side {
+                Half::Left => **pull > 0,
+                Half::Right => **pull < 0,
+            });
+            edges.extend(drawn.map(|(vertex, pull)| (vertex, pull.abs())));
+            starts.push(edges.len() as u32);
+            self.sizes.push(0);
+            self.fixed.push(Some(side));
+        }
+        (self.starts, self.edges) = (starts, edges);
+    }
+
     /// The number of ranks on the left.
     pub fn load(&self, sides: &[Half]) -> u64 {
         let left = self.sizes.iter().zip(sides).filter(|(_, side)| **side == Half::Left);

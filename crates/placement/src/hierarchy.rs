@@ -83,6 +83,10 @@ fn of_hosts(distances: &NetworkDistances, hosts: Vec<u32>, rng: &mut Rng) -> Hos
     between.pop();
     let groups = between.iter().rev().find_map(|&limit| within(distances, &hosts, limit));
     let groups = match groups {
+        Some(groups) if groups.len() > GROUPS_MAX && between.len() > 1 => {
+            let first = groups.iter().map(|group| group[0]).collect::<Vec<_>>();
+            return of_groups(distances, &first, groups, rng);
+        }
         Some(groups) => groups,
         None if between.is_empty() => {
             return HostGroup::of(hosts.into_iter().map(HostGroup::Host).collect());
@@ -90,6 +94,29 @@ fn of_hosts(distances: &NetworkDistances, hosts: Vec<u32>, rng: &mut Rng) -> Hos
         None => halves(distances, &hosts, rng),
     };
     HostGroup::of(groups.into_iter().map(|group| of_hosts(distances, group, rng)).collect())
+}
+
+/// More groups than these that are not equally far from each other are divided in halves.
+const GROUPS_MAX: usize = 4;
+
+/// Divides groups, of which the first hosts are given, into halves.
+fn of_groups(
+    distances: &NetworkDistances,
+    first: &[u32],
+    groups: Vec<Vec<u32>>,
+    rng: &mut Rng,
+) -> HostGroup {
+    if groups.len() <= GROUPS_MAX {
+        return HostGroup::of(
+            groups.into_iter().map(|group| of_hosts(distances, group, rng)).collect(),
+        );
+    }
+    let halves = halves(distances, first, rng);
+    let half = |half: &Vec<u32>, rng: &mut Rng| {
+        let own = groups.iter().filter(|group| half.contains(&group[0]));
+        of_groups(distances, half, own.cloned().collect(), rng)
+    };
+    HostGroup::of(halves.iter().map(|hosts| half(hosts, rng)).collect())
 }
 
 /// The pairs of hosts, by index, with their distances.
@@ -135,8 +162,7 @@ fn halves(distances: &NetworkDistances, hosts: &[u32], rng: &mut Rng) -> Vec<Vec
     let mut graph = AffinityGraph { starts: vec![0], ..AffinityGraph::default() };
     for (one, &host) in hosts.iter().enumerate() {
         for (other, &neighbor) in hosts.iter().enumerate() {
-            let is_near =
-                distances.between(host, neighbor) <= nearest[one].max(nearest[other]);
+            let is_near = distances.between(host, neighbor) <= nearest[one].max(nearest[other]);
             if one != other && is_near {
                 graph.edges.push((other as u32, 1));
             }
@@ -145,8 +171,9 @@ fn halves(distances: &NetworkDistances, hosts: &[u32], rng: &mut Rng) -> Vec<Vec
         graph.sizes.push(1);
         graph.fixed.push(None);
     }
-    let half = hosts.len() as u64 / 2;
-    let sides = bisect(&graph, Bounds { least: half, most: half }, rng);
+    let count = hosts.len() as u64;
+    let (least, most) = (count * 2 / 5, count.div_ceil(2) + count / 10);
+    let sides = bisect(&graph, Bounds { least: least.max(1), most: most.min(count - 1) }, rng);
     let side = |wanted: Half| {
         let on_side = hosts.iter().zip(&sides).filter(|(_, side)| **side == wanted);
         on_side.map(|(host, _)| *host).collect()

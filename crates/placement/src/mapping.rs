@@ -16,8 +16,8 @@ use crate::tree::BranchTree;
 /// A fixed seed, so that equal input gives an equal placement.
 const SEED: u64 = 0x00c0_b4a7;
 
-/// In networks: the shares of expensive exchanges that are accepted in the beginning of annealing.
-const HEATS: [f64; 2] = [0.3, 0.02];
+/// In networks: the first temperature of each run of annealing.
+const HEATS: [f64; 8] = [0.5, 0.2, 0.1, 0.5, 0.3, 0.5, 0.2, 0.06];
 
 /// How often all pairs of groups below one vertex are improved.
 const ROUNDS_MAX: u32 = 3;
@@ -54,12 +54,11 @@ pub fn place(
         best.consider(candidate);
     }
     if tree.network().is_some() {
-        for heat in HEATS {
+        for run in (1..).zip(HEATS).map(|(seed, heat)| (heat, seed)) {
             if best.is_least() {
                 break;
             }
-            let annealed = anneal(&bounded, tree, &room, fixed, &best.placement, heat);
-            best.consider(annealed);
+            best.consider(anneal(&bounded, tree, &room, fixed, &best.placement, run));
         }
     }
     Ok(best.placement)
@@ -112,6 +111,8 @@ struct BranchDivision<'a> {
     leaves: Vec<u32>,
     /// The index of each rank in the graph under construction.
     numbers: Vec<u32>,
+    /// For each rank, the vertex below which it will be, as far as is decided.
+    decided: Vec<u32>,
     rng: Rng,
 }
 
@@ -124,8 +125,9 @@ impl<'a> BranchDivision<'a> {
     ) -> Self {
         let ranks = affinity.ranks() as usize;
         let leaves = vec![0; ranks];
-        let numbers = vec![u32::MAX; ranks];
-        Self { affinity, tree, room, fixed, leaves, numbers, rng: Rng::with_seed(SEED) }
+        let (numbers, decided) = (vec![u32::MAX; ranks], vec![0; ranks]);
+        let rng = Rng::with_seed(SEED);
+        Self { affinity, tree, room, fixed, leaves, numbers, decided, rng }
     }
 
     fn run(mut self) -> Placement {
@@ -149,6 +151,9 @@ impl<'a> BranchDivision<'a> {
         let mut groups = Vec::with_capacity(children.len());
         self.group(children, ranks, &mut groups);
         self.improve_groups(children, &mut groups);
+        for (&child, group) in children.iter().zip(&groups) {
+            group.iter().for_each(|rank| self.decided[*rank as usize] = child);
+        }
         for (&child, group) in children.iter().zip(groups) {
             self.divide(child, group);
         }
@@ -161,8 +166,9 @@ impl<'a> BranchDivision<'a> {
             return;
         }
         let (left, right) = children.split_at(children.len() / 2);
-        let graph = self.graph(&ranks, right);
+        let mut graph = self.graph(&ranks, right);
         let bounds = self.bounds(left, right, &graph);
+        self.attract(&mut graph, &ranks, left, right);
         let sides = bisect(&graph, bounds, &mut self.rng);
         let (on_left, on_right) = parted(&ranks, &sides);
         self.group(left, on_left, groups);
@@ -210,6 +216,39 @@ impl<'a> BranchDivision<'a> {
             self.numbers[rank as usize] = u32::MAX;
         }
         graph
+    }
+
+    /// In a network, adds to the graph of these ranks that they communicate with ranks elsewhere,
+    /// which may be nearer to one half: two vertices without ranks, fixed on a side each, attract
+    /// the ranks. Each weight is multiplied by the distance that depends on it.
+    fn attract(&self, graph: &mut AffinityGraph, ranks: &[u32], left: &[u32], right: &[u32]) {
+        let tree = self.tree;
+        if tree.network().is_none() {
+            return;
+        }
+        let middle = |first: u32, last: u32| {
+            let (first, last) = (&tree.vertex(first).leaves, &tree.vertex(last).leaves);
+            first.start.midpoint(last.end - 1)
+        };
+        let middle_of = |children: &[u32]| middle(children[0], children[children.len() - 1]);
+        let [on_left, on_right] = [left, right].map(middle_of);
+        let across = tree.crossing(on_left, on_right) as i64;
+        graph.edges.iter_mut().for_each(|edge| edge.1 *= across.max(1));
+        let mut inside = vec![false; self.numbers.len()];
+        ranks.iter().for_each(|rank| inside[*rank as usize] = true);
+        let pulls = ranks.iter().map(|&rank| {
+            let elsewhere = self.affinity.partners(rank).iter();
+            let elsewhere = elsewhere.filter(|partner| !inside[partner.0 as usize]);
+            let pull = |&(partner, weight): &(u32, u64)| {
+                let vertex = self.decided[partner as usize];
+                let place = middle(vertex, vertex);
+                let [to_left, to_right] = [on_left, on_right].map(|on| tree.crossing(place, on));
+                weight as i64 * (to_right as i64 - to_left as i64)
+            };
+            elsewhere.map(pull).sum()
+        });
+        let pulls: Vec<i64> = pulls.collect();
+        graph.attract(&pulls);
     }
 
     /// Moves ranks between groups, two groups at a time, most strongly connected groups first.
@@ -269,10 +308,13 @@ impl<'a> BranchDivision<'a> {
         let mut ranks = groups[one].clone();
         ranks.extend_from_slice(&groups[other]);
         let (left, right) = ([children[one]], [children[other]]);
-        let graph = self.graph(&ranks, &right);
+        let mut graph = self.graph(&ranks, &right);
         let bounds = self.bounds(&left, &right, &graph);
+        self.attract(&mut graph, &ranks, &left, &right);
         let mut sides = vec![Half::Left; groups[one].len()];
         sides.resize(ranks.len(), Half::Right);
+        // Vertices without ranks are fixed.
+        sides.extend(graph.fixed.iter().skip(ranks.len()).flatten());
         let before = graph.cut(&sides);
         refine(&graph, &mut sides, bounds);
         if graph.cut(&sides) >= before {

@@ -127,8 +127,7 @@ impl BranchTree {
         let groups = nested(&distances);
         let order = groups.hosts();
         let diameter = diameter(&distances);
-        let mut tree =
-            Self::new(&branch_of(&groups, machines, inside + per_link * diameter));
+        let mut tree = Self::new(&branch_of(&groups, machines, inside + per_link * diameter));
         let mut leaves_of = vec![Vec::new(); machines.len()];
         let mut hosts = Vec::with_capacity(tree.leaves.len());
         for host in order {
@@ -205,8 +204,7 @@ impl BranchTree {
         if let Some(network) = &self.network {
             let (one, other) = (network.hosts[a as usize], network.hosts[b as usize]);
             if one != other {
-                return network.inside
-                    + network.per_link * network.distances.between(one, other);
+                return network.inside + network.per_link * network.distances.between(one, other);
             }
         }
         let (a, b) = (self.path(a), self.path(b));
@@ -284,11 +282,8 @@ mod tests {
 
     #[test]
     fn machines_of_a_network_are_as_far_apart_as_their_hosts() {
-        let ring = NetworkDistances::Grid(vec![GridDimension {
-            extent: 4,
-            is_periodic: true,
-            step: 1,
-        }]);
+        let ring =
+            NetworkDistances::Grid(vec![GridDimension { extent: 4, is_periodic: true, step: 1 }]);
         let machines = vec![Branch { is_machine: true, ..Branch::regular(&[2]) }; 4];
         let tree = BranchTree::over_network(&machines, ring, 10);
         assert_eq!((tree.leaf_count(), tree.slots_in_all()), (8, 8));

@@ -9,7 +9,7 @@ use driver::{Copying, GivenCopying, MiddleWay};
 use drivers::LocalWay;
 use engine::strategy::{self, Strategy};
 use sys::environment;
-use topology::Parts;
+use topology::{JobNetwork, Parts};
 
 use crate::gathering::TrafficClass;
 
@@ -143,6 +143,11 @@ pub(crate) fn switches() -> Vec<String> {
             && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
     };
     if known.iter().all(is_plain) { known } else { Vec::new() }
+}
+
+/// Returns the network between the machines of the job, if the launcher sent it.
+pub(crate) fn network() -> Option<JobNetwork> {
+    JobNetwork::from_text(&environment::text(variables::NETWORK_OF_JOB)?)
 }
 
 /// Switches with longer names are not published; in bytes.

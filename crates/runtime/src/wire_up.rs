@@ -438,9 +438,10 @@ fn publish(
         let map = places::map_by_launcher(job, mapping, &own)?;
         let pattern = job.get(0, PARTS_KEY)?;
         let parts = parts::by_pattern(pattern.trim_start_matches(':'), map.nodes());
-        return Ok((map.with_parts(parts), guidance));
+        return Ok((map.with_parts(parts).with_network(configuration::network()), guidance));
     }
-    Ok((places::map_by_places(&job.get_all(PLACE_KEY)?, job.rank()), guidance))
+    let map = places::map_by_places(&job.get_all(PLACE_KEY)?, job.rank());
+    Ok((map.with_network(configuration::network()), guidance))
 }
 
 #[cfg(test)]

@@ -122,8 +122,8 @@ impl Cluster {
                 let Some(switch) = switch else { continue };
                 self.above.entry(host.clone()).or_insert_with(|| switch.into());
             }
-            network.distances()?;
-            if let Some(outside) = self.hosts.iter().find(|host| !network.has_host(host)) {
+            network.check()?;
+            if let Some(outside) = self.hosts.iter().find(|host| network.host(host).is_none()) {
                 return Err(format!("{outside} is not in the network"));
             }
             // In the order of the network.
@@ -462,7 +462,7 @@ impl Topology {
                 machine: described.and_then(|words| known.get(words)).cloned(),
             });
         }
-        Ok(Self::cluster(&members))
+        Ok(Self::cluster(&members).with_network(cluster.network().cloned()))
     }
 }
 
@@ -501,7 +501,8 @@ mod tests {
         let clos = Cluster::parse(links).unwrap();
         assert_eq!(clos.hosts(), ["a", "b", "c"]);
         assert_eq!([distances(&clos).between(0, 1), distances(&clos).between(0, 2)], [2, 4]);
-        let tree = Cluster::parse("switch leaf1: a b\nswitch leaf2: c\nlink top: leaf[1-2]").unwrap();
+        let tree =
+            Cluster::parse("switch leaf1: a b\nswitch leaf2: c\nlink top: leaf[1-2]").unwrap();
         assert_eq!(tree.switches_above("b").unwrap(), ["leaf1"]);
         assert_eq!([distances(&tree).between(0, 1), distances(&tree).between(0, 2)], [2, 4]);
     }

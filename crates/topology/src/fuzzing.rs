@@ -1,7 +1,7 @@
 //! The entry points of the fuzz target for described machines.
 
 use crate::cluster::{Cluster, in_address};
-use crate::{CpuSet, Topology};
+use crate::{CpuSet, JobNetwork, Topology};
 
 #[cfg(test)]
 #[path = "../../../fuzz/replay.rs"]
@@ -16,7 +16,8 @@ pub fn xml(bytes: &[u8]) {
     }
 }
 
-/// Parses a description of a cluster, a topology address as Slurm sets it, and a list of
+/// Parses a description of a cluster, a network of a job, a topology address as Slurm sets
+/// it, and a list of
 /// processors.
 pub fn cluster_files(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
@@ -25,8 +26,14 @@ pub fn cluster_files(bytes: &[u8]) {
             for host in cluster.hosts().iter().take(100) {
                 cluster.switches_above(host);
             }
+            if let Some(network) = cluster.network() {
+                assert!(!network.hosts().is_empty() && network.links().len() < 2_000_000);
+            }
         }
         Err(sentence) => assert!(!sentence.is_empty()),
+    }
+    if let Some(network) = JobNetwork::from_text(text.trim_end()) {
+        assert_eq!(JobNetwork::from_text(&network.to_string()), Some(network));
     }
     let mut lines = text.lines();
     let (first, second) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());

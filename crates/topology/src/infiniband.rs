@@ -14,9 +14,10 @@ enum Node {
 
 /// Whether a text is such a dump: it begins with a block of a switch or an adapter.
 pub(crate) fn is_dump(text: &str) -> bool {
-    let mut lines = text.lines().map(str::trim).filter(|line| {
-        !line.is_empty() && !line.starts_with('#') && !line.contains('=')
-    });
+    let mut lines = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && !line.starts_with('#') && !line.contains('='));
     lines.next().is_some_and(|line| head(line).is_some())
 }
 

@@ -1,6 +1,8 @@
 //! The job map: where the processes of a job run. All components share it.
 
-use crate::Parts;
+use std::collections::HashMap;
+
+use crate::{JobNetwork, Parts};
 
 /// Where the processes of a job run, as seen by one of them. Processes are identified by their
 /// ranks in the job, machines by the lowest rank on them.
@@ -21,6 +23,7 @@ pub struct JobMap {
     parts: Vec<Parts>,
     distances: Vec<u32>,
     switches: Vec<Vec<u32>>,
+    network: Option<JobNetwork>,
 }
 
 impl JobMap {
@@ -44,6 +47,7 @@ impl JobMap {
             parts: Vec::new(),
             distances: Vec::new(),
             switches: Vec::new(),
+            network: None,
         }
     }
 
@@ -66,6 +70,12 @@ impl JobMap {
     /// first.
     pub fn with_switches(self, switches: Vec<Vec<u32>>) -> Self {
         Self { switches, ..self }
+    }
+
+    /// Returns the map with the network between the machines, if it has as many machines.
+    pub fn with_network(self, network: Option<JobNetwork>) -> Self {
+        let is_ours = |network: &JobNetwork| network.hosts().len() == self.node_count as usize;
+        Self { network: network.filter(is_ours), ..self }
     }
 
     /// The rank of this process.
@@ -137,6 +147,16 @@ impl JobMap {
         self.distances.get(rank as usize).copied()
     }
 
+    /// The network between the machines, if it is known, and the host of each machine in it. All
+    /// processes have equal ones.
+    pub fn network(&self) -> Option<(&JobNetwork, HashMap<u32, u32>)> {
+        let network = self.network.as_ref()?;
+        let mut machines = self.nodes.clone();
+        machines.sort_unstable();
+        machines.dedup();
+        Some((network, machines.into_iter().zip(network.hosts().iter().copied()).collect()))
+    }
+
     /// The switches above the machine of a process, as numbers, outermost first. Empty: unknown.
     pub fn switches(&self, rank: u32) -> &[u32] {
         self.switches.get(rank as usize).map(Vec::as_slice).unwrap_or_default()
@@ -168,7 +188,13 @@ mod tests {
         let map = JobMap::new(0, vec![0, 0], |_| 1);
         assert_eq!((map.parts(1), map.distance(0), map.switches(1)), (None, None, &[][..]));
         assert_eq!((map.node(1), map.node(7)), (0, 7));
+        assert!(map.network().is_none());
         let map = map.with_distances(vec![10, 22]).with_switches(vec![vec![1, 4], vec![1, 5]]);
         assert_eq!((map.distance(1), map.switches(1)), (Some(22), &[1, 5][..]));
+        // Machines are numbered by their lowest ranks; a network of other machines is dropped.
+        let network = JobNetwork::from_text("grid 4p1 3,1");
+        let map = JobMap::new(0, vec![0, 1, 0], |_| 1).with_network(network.clone());
+        assert_eq!(map.network().unwrap().1, HashMap::from([(0, 3), (1, 1)]));
+        assert!(JobMap::new(0, vec![0, 0], |_| 1).with_network(network).network().is_none());
     }
 }

@@ -41,10 +41,7 @@ pub(crate) const COST_MAX: u32 = 10_000;
 
 impl Network {
     /// A grid of hosts. The last dimension varies fastest.
-    pub(crate) fn grid(
-        dimensions: Vec<GridDimension>,
-        hosts: Vec<String>,
-    ) -> Result<Self, String> {
+    pub(crate) fn grid(dimensions: Vec<GridDimension>, hosts: Vec<String>) -> Result<Self, String> {
         let points = dimensions
             .iter()
             .try_fold(1_usize, |all, one| all.checked_mul(one.extent as usize))
@@ -123,8 +120,33 @@ impl Network {
         &self.names[..self.hosts]
     }
 
-    pub(crate) fn has_host(&self, name: &str) -> bool {
-        self.numbers.get(name).is_some_and(|number| (*number as usize) < self.hosts)
+    /// The index of a host.
+    pub(crate) fn host(&self, name: &str) -> Option<u32> {
+        self.numbers.get(name).copied().filter(|number| (*number as usize) < self.hosts)
+    }
+
+    /// Checks that links connect all hosts, and that at most 4096 switches have hosts.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        if self.grid.is_some() {
+            return Ok(());
+        }
+        let neighbors = self.neighbors();
+        let far = from(&neighbors, 0);
+        if let Some(host) = (0..self.hosts).find(|host| far[*host].is_none()) {
+            return Err(format!("no links connect {} and {}", self.names[0], self.names[host]));
+        }
+        let place = |host: usize| match neighbors[host][..] {
+            [(switch, _)] if switch as usize >= self.hosts => switch,
+            _ => host as u32,
+        };
+        let places: HashSet<u32> = (0..self.hosts).map(place).collect();
+        match places.len() <= ATTACHMENTS_MAX {
+            true => Ok(()),
+            false => Err(format!("more than {ATTACHMENTS_MAX} switches have hosts")),
+        }
     }
 
     /// The names of the switches.
@@ -160,6 +182,39 @@ impl Network {
             neighbors[*other as usize].push((*one, *cost));
         }
         neighbors
+    }
+
+    /// For each link, how many pairs of hosts share it: each pair uses all shortest ways to equal
+    /// parts at each fork.
+    pub fn shares(&self) -> Vec<f64> {
+        let neighbors = self.neighbors();
+        let numbers: HashMap<(u32, u32), usize> =
+            self.links.iter().zip(0..).map(|(link, number)| (link.ends, number)).collect();
+        let mut shares = vec![0.0; self.links.len()];
+        for host in 0..self.hosts as u32 {
+            let far = from(&neighbors, host);
+            let mut order: Vec<u32> = (0..self.names.len() as u32).collect();
+            order.sort_by_key(|place| Reverse(far[*place as usize]));
+            // What comes from places that are farther away and from the place itself.
+            let mut flows = vec![0.0; self.names.len()];
+            flows[..self.hosts].fill(1.0);
+            for place in order.into_iter().filter(|place| *place != host) {
+                let own = far[place as usize].unwrap_or_default();
+                let is_before = |(neighbor, cost): &&(u32, u32)| {
+                    far[*neighbor as usize].is_some_and(|distance| distance + cost == own)
+                };
+                let before: Vec<u32> =
+                    neighbors[place as usize].iter().filter(is_before).map(|one| one.0).collect();
+                for &neighbor in &before {
+                    let part = flows[place as usize] / before.len() as f64;
+                    flows[neighbor as usize] += part;
+                    let ends = (place.min(neighbor), place.max(neighbor));
+                    // Each pair is seen from both hosts.
+                    shares[numbers[&ends]] += part / 2.0;
+                }
+            }
+        }
+        shares
     }
 
     /// The distances between the hosts.
@@ -339,6 +394,20 @@ mod tests {
         two.link("b", "t", 1).unwrap();
         let network = two.finish(vec!["a".to_owned(), "b".to_owned()]).unwrap();
         assert_eq!(network.distances().unwrap_err(), "no links connect s and t");
+    }
+
+    #[test]
+    fn pairs_share_links() {
+        let dimension = GridDimension { extent: 4, is_periodic: true, step: 1 };
+        let ring = Network::grid(vec![dimension], hosts(4)).unwrap();
+        // Four pairs of neighbors and two opposite pairs, each on both ways.
+        assert_eq!(ring.shares(), [2.0; 4]);
+        let mut star = Builder::default();
+        for host in ["a", "b", "c"] {
+            star.link(host, "s", 1).unwrap();
+        }
+        let star = star.finish(["a", "b", "c"].map(str::to_owned).to_vec()).unwrap();
+        assert_eq!(star.shares(), [2.0; 3]);
     }
 
     #[test]

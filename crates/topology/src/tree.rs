@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Index;
 
-use crate::{CpuSet, Kind, Object, ObjectId, TopologyError};
+use crate::{CpuSet, Kind, Network, Object, ObjectId, TopologyError};
 
 /// A machine, or all machines of a job, as one tree. Its objects are in logical order: from left to
 /// right, whatever numbers the kernel gives them.
@@ -11,6 +11,8 @@ use crate::{CpuSet, Kind, Object, ObjectId, TopologyError};
 pub struct Topology {
     objects: Vec<Object>,
     distances: Option<Distances>,
+    /// Of a cluster: the network, if it is known as a graph.
+    network: Option<Network>,
 }
 
 /// The distances between the NUMA nodes of a machine, as its firmware reports them: 10 for local
@@ -62,6 +64,18 @@ impl Topology {
     /// numbers.
     pub fn threads(&self) -> &CpuSet {
         &self.objects[0].threads
+    }
+
+    /// The network between the machines of a cluster, if its description has one.
+    pub fn network(&self) -> Option<&Network> {
+        self.network.as_ref()
+    }
+
+    /// The topology with this network between its machines.
+    #[must_use]
+    pub fn with_network(mut self, network: Option<Network>) -> Self {
+        self.network = network;
+        self
     }
 
     /// The distances between the NUMA nodes, if the machine reports them.
@@ -166,7 +180,7 @@ impl Topology {
                 present: self.threads().to_string(),
             });
         }
-        let mut topology = Self { objects: Vec::new(), distances: self.distances.clone() };
+        let mut topology = Self { objects: Vec::new(), ..self.clone() };
         self.copy(self.root(), wanted, None, &mut topology);
         topology.number();
         Ok(topology)

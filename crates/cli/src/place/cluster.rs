@@ -1,11 +1,12 @@
 //! The tree of places that the user describes: machines that are all alike, or hosts of which only
 //! the slots are known.
 
+use std::collections::HashMap;
 use std::fmt::Write;
 
 use clap::ValueEnum;
 use launcher::Host;
-use placement::Branch;
+use placement::{Branch, BranchTree};
 use serde_json::{Value, json};
 use topology::{CpuSet, Kind, ObjectId, Scope, Topology};
 
@@ -21,8 +22,8 @@ pub enum Unit {
 /// The machines, and the hardware threads of each leaf of the tree.
 pub struct TargetMachines {
     /// The tree.
-    pub root: Branch,
-    /// By leaf: the name of the host, and its hardware threads; `None` means the whole host.
+    pub tree: BranchTree,
+    /// By leaf, in the order of the machines: the name of the host, and its hardware threads; `None` means the whole host.
     leaves: Vec<(String, Option<CpuSet>)>,
 }
 
@@ -85,9 +86,21 @@ impl TargetMachines {
             return Err(format!("--topology describes no machine {}", host.name));
         }
         let mut leaves = Vec::new();
+        if let Some(network) = cluster.network() {
+            let by_name: HashMap<String, ObjectId> =
+                machines.into_iter().map(|id| (name(id), id)).collect();
+            let mut all = Vec::new();
+            for host in network.hosts() {
+                let mut machine = below_switches(cluster, by_name[host], per, hosts, &mut leaves);
+                number(&mut machine);
+                all.push(machine);
+            }
+            let distances = network.distances()?;
+            return Ok(Self { tree: BranchTree::over_network(&all, distances, 1), leaves });
+        }
         let mut root = below_switches(cluster, cluster.root(), per, hosts, &mut leaves);
         number(&mut root);
-        Ok(Self { root, leaves })
+        Ok(Self { tree: BranchTree::new(&root), leaves })
     }
 
     /// Builds a tree of hosts with nothing but slots.
@@ -95,7 +108,8 @@ impl TargetMachines {
         let leaves = hosts.iter().map(|host| (host.name.clone(), None)).collect();
         let machine =
             |host: &Host| Branch { is_machine: true, ..Branch::leaf(host.slots.unwrap_or(1)) };
-        Self { root: Branch::of(2, hosts.iter().map(machine).collect()), leaves }
+        let root = Branch::of(2, hosts.iter().map(machine).collect());
+        Self { tree: BranchTree::new(&root), leaves }
     }
 
     /// Builds a tree of machines with these names that are all alike, below switches with `counts`
@@ -126,7 +140,7 @@ impl TargetMachines {
         }
         let mut root = together(&level);
         number(&mut root);
-        Self { root, leaves }
+        Self { tree: BranchTree::new(&root), leaves }
     }
 
     /// The places of ranks in the format of `combray run --rankfile`.
@@ -312,9 +326,11 @@ mod tests {
         let two = cluster(&format!("node:2 {MACHINE}"), &[]);
         let one = cluster(MACHINE, &[]);
         assert_eq!(two.leaves.len(), 2 * one.leaves.len());
-        assert_eq!(two.root.children.len(), 2);
-        assert!(two.root.children.iter().all(|machine| machine.is_machine));
-        assert_eq!(two.root.crossing, one.root.crossing + 2);
+        let [last_of_one, last_of_two] =
+            [&one, &two].map(|targets| targets.leaves.len() as u32 - 1);
+        let farthest = one.tree.crossing(0, last_of_one);
+        assert_eq!(two.tree.crossing(0, last_of_one), farthest);
+        assert_eq!(two.tree.crossing(0, last_of_two), farthest + 2);
         assert!(one.rankfile(&[0]).starts_with("rank 0=localhost slot="));
         assert!(two.rankfile(&[0, one.leaves.len() as u32]).contains("rank 1=node1 slot="));
     }
@@ -325,16 +341,15 @@ mod tests {
         let hosts = [host("a", Some(2)), host("b", None)];
         let bare = TargetMachines::new(None, &hosts, Unit::Core).unwrap();
         assert_eq!(bare.rankfile(&[1, 0]), "rank 0=b\nrank 1=a\n");
-        let slots = |branch: &Branch| {
-            let mut all = Vec::new();
-            for_leaves(&mut branch.clone(), &mut |leaf| all.push(leaf.slots));
-            all
+        let slots = |tree: &BranchTree| -> Vec<u32> {
+            tree.listed().into_iter().map(|leaf| tree.slots(leaf)).collect()
         };
-        assert_eq!(slots(&bare.root), [2, 1]);
+        assert_eq!(slots(&bare.tree), [2, 1]);
         let known = cluster(MACHINE, &hosts);
-        assert_eq!(slots(&known.root.children[0]).iter().sum::<u32>(), 2);
+        let of_first = known.tree.leaf_count() as usize / 2;
+        assert_eq!(slots(&known.tree)[..of_first].iter().sum::<u32>(), 2);
         let many = cluster(MACHINE, &[host("a", Some(1000))]);
-        assert_eq!(slots(&many.root).iter().sum::<u32>(), 1000);
+        assert_eq!(slots(&many.tree).iter().sum::<u32>(), 1000);
         assert!(
             TargetMachines::new(Some(&format!("node:3 {MACHINE}")), &hosts, Unit::Core).is_err()
         );

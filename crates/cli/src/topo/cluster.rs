@@ -54,7 +54,13 @@ pub fn look(options: &TopoOptions) -> Result<(Topology, Vec<ShownProcess>), Stri
         all.extend(reported.filter_map(|one| ShownProcess::from_json(one, &host.name)));
     }
     all.sort_by_key(|process| process.rank);
-    Ok((Topology::cluster(&members), all))
+    // The network of the file, if it has no other hosts than those that are shown.
+    let network = switches.and_then(|cluster| cluster.network().cloned());
+    let network = network.filter(|network| {
+        let is_named = |name: &String| members.iter().any(|member| member.host == *name);
+        network.hosts().iter().all(is_named)
+    });
+    Ok((Topology::cluster(&members).with_network(network), all))
 }
 
 fn read_switches(file: &Path) -> Result<Cluster, String> {

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use topology::{ObjectId, Topology};
 
+use super::network;
 use super::processes::ShownProcess;
 
 /// A machine with its distances and the processes on it.
@@ -15,6 +16,7 @@ pub fn value(topology: &Topology, processes: &[ShownProcess]) -> Value {
     json!({
         "tree": object(topology, topology.root()),
         "distances": distances,
+        "network": topology.network().map(network::json),
         "processes": processes,
     })
 }

@@ -6,6 +6,7 @@ use std::io::{self, IsTerminal};
 
 use base::variables;
 use sys::process::{self, DescriptorLimit};
+use topology::JobNetwork;
 
 use super::input_source::InputSource;
 use super::machine::Machine;
@@ -158,10 +159,12 @@ fn starts(
     let job = random_name()?;
     let size = applications.len() as u32;
     let has_terminal = io::stdout().is_terminal();
+    let mut for_all = for_spawning(plan, slots);
+    for_all.extend(network_of_job(plan, placement)?);
     let here = |app: &Application| ProgramStart {
         path: app.program.clone(),
         arguments: app.arguments.clone(),
-        variables: app.variables.clone().into_iter().chain(for_spawning(plan, slots)).collect(),
+        variables: app.variables.clone().into_iter().chain(for_all.clone()).collect(),
         folder: app.folder.clone(),
     };
     let mut ranks: Vec<Vec<(u32, u32)>> = vec![Vec::new(); placement.hosts.len()];
@@ -207,6 +210,46 @@ fn for_spawning(plan: &JobPlan, slots: &SlotTable) -> Vec<(OsString, OsString)> 
     variables
 }
 
+/// The longest description of a network that processes get, in bytes. The kernel allows 128 KiB.
+const NETWORK_BYTES_MAX: usize = 100_000;
+
+/// Returns the variable that describes the network between the hosts of the job, if it is known.
+///
+/// # Errors
+/// A host is not in the network, or the description is too long.
+fn network_of_job(
+    plan: &JobPlan,
+    placement: &HostAssignment,
+) -> Result<Option<(OsString, OsString)>, LaunchError> {
+    let Some(network) = &plan.network else { return Ok(None) };
+    // In the order of the lowest ranks.
+    let mut hosts: Vec<usize> = Vec::new();
+    let mut is_known = vec![false; placement.hosts.len()];
+    for &host in &placement.ranks {
+        if !std::mem::replace(&mut is_known[host], true) {
+            hosts.push(host);
+        }
+    }
+    let name = |host: &usize| placement.hosts[*host].clone().unwrap_or_else(host_name);
+    let names: Vec<String> = hosts.iter().map(name).collect();
+    let text = JobNetwork::new(network, &names).map(|network| network.to_string());
+    match text {
+        Some(text) if text.len() <= NETWORK_BYTES_MAX => {
+            Ok(Some((variables::NETWORK_OF_JOB.into(), text.into())))
+        }
+        Some(_) => Err(LaunchError::new(format!(
+            "the network of {} hosts is too large to describe it to each process: unset {}",
+            names.len(),
+            variables::NETWORK
+        ))),
+        None => Err(LaunchError::new(format!(
+            "the network that {} describes does not contain all hosts of the job: {}",
+            variables::NETWORK,
+            names.iter().find(|name| !network.hosts().contains(name)).map_or("", String::as_str)
+        ))),
+    }
+}
+
 /// Returns the programs that a host with these ranks runs, as the others need not exist there, and
 /// the ranks with the numbers of their programs among those.
 fn used_programs(
@@ -245,7 +288,8 @@ fn for_elsewhere(
 }
 
 /// Variables with our prefix that apply to this machine or this launcher only.
-const NOT_PASSED_ON: &[&str] = &[variables::NODE, variables::LAUNCH_AGENT, variables::LAUNCH_WIDTH];
+const NOT_PASSED_ON: &[&str] =
+    &[variables::NODE, variables::LAUNCH_AGENT, variables::LAUNCH_WIDTH, variables::NETWORK];
 
 /// Whether one of the launcher's variables is sent with the program to another machine.
 fn is_passed_on(name: &OsStr) -> bool {

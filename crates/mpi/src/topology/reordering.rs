@@ -11,6 +11,7 @@ use std::rc::Rc;
 use base::{Error, ErrorClass, Result};
 use memory::Buffer;
 use placement::{Affinity, Branch, BranchTree, Placement, cost, place};
+use topology::JobNetwork;
 
 use super::{CommunicatorTopology, DistributedGraph, EdgeWeights, Neighbors};
 use crate::Process;
@@ -28,7 +29,8 @@ impl Process {
         topology: &CommunicatorTopology,
     ) -> Vec<u32> {
         let all = communicator.group().locations(self);
-        order(&all[..topology.process_count().unwrap_or_default() as usize], topology.edges())
+        let first = &all[..topology.process_count().unwrap_or_default() as usize];
+        order(first, self.map().network().as_ref(), topology.edges())
     }
 
     /// Returns the order for a distributed graph, as [`reordered`](Self::reordered) does, and the
@@ -54,7 +56,7 @@ impl Process {
                 .zip(weights)
                 .map(move |(&to, &weight)| (rank, to, u64::from(weight.unsigned_abs())))
         });
-        let order = order(&all, edges);
+        let order = order(&all, self.map().network().as_ref(), edges);
         let own = order.iter().position(|rank| *rank == communicator.rank()).unwrap_or_default();
         Ok((order, graphs.swap_remove(own)))
     }
@@ -144,26 +146,65 @@ impl LocationTree {
     }
 }
 
+/// The network between the machines, and the host of each machine in it.
+type HostsInNetwork<'a> = (&'a JobNetwork, HashMap<u32, u32>);
+
+/// Returns the tree of these locations: by switches, or in a network by its distances. `None` if a
+/// machine is not in the network. The leaves are in the order of `places`.
+fn tree(
+    all: &[ProcessLocation],
+    network: Option<&HostsInNetwork<'_>>,
+    places: &mut LocationTree,
+) -> Option<BranchTree> {
+    let as_they_are: Vec<u32> = (0..all.len() as u32).collect();
+    let Some((network, host_of)) = network else {
+        let (root, _) = places.branch(all, &as_they_are, 0);
+        return Some(BranchTree::new(&root));
+    };
+    let mut on_hosts = vec![Vec::new(); network.distances().hosts()];
+    for rank in as_they_are {
+        let place = &all[rank as usize];
+        let host = host_of.get(place.path.get(place.machine)?)?;
+        on_hosts.get_mut(*host as usize)?.push(rank);
+    }
+    let machine = |ranks: &Vec<u32>| match ranks.first() {
+        Some(&first) => places.branch(all, ranks, all[first as usize].machine + 1).0,
+        None => {
+            places.members.push(Vec::new());
+            Branch::leaf(0)
+        }
+    };
+    let machines: Vec<Branch> = on_hosts.iter().map(machine).collect();
+    Some(BranchTree::over_network(&machines, network.distances().clone(), CROSSINGS.1 / 2))
+}
+
 /// Returns an order of processes with these locations, so that little weight crosses large
 /// distances: old ranks, indexed by new rank. Keeps the order if no other one is better.
-fn order(all: &[ProcessLocation], edges: impl IntoIterator<Item = (u32, u32, u64)>) -> Vec<u32> {
+fn order(
+    all: &[ProcessLocation],
+    network: Option<&HostsInNetwork<'_>>,
+    edges: impl IntoIterator<Item = (u32, u32, u64)>,
+) -> Vec<u32> {
     let as_they_are: Vec<u32> = (0..all.len() as u32).collect();
     if all.iter().all(|one| *one == all[0]) {
         return as_they_are;
     }
     let mut places = LocationTree::default();
-    let (root, _) = places.branch(all, &as_they_are, 0);
+    let Some(tree) = tree(all, network, &mut places) else { return as_they_are };
+    let listed = tree.listed();
     let mut old = vec![0; all.len()];
-    for (leaf, ranks) in (0..).zip(&places.members) {
-        ranks.iter().for_each(|rank| old[*rank as usize] = leaf);
+    for (leaf, ranks) in listed.iter().zip(&places.members) {
+        ranks.iter().for_each(|rank| old[*rank as usize] = *leaf);
     }
-    let tree = BranchTree::new(&root);
     let affinity = Affinity::new(all.len() as u32, edges.into_iter());
     let Ok(placed) = place(&affinity, &tree, &[]) else { return as_they_are };
     if cost(&affinity, &tree, &placed) >= cost(&affinity, &tree, &Placement::new(old)) {
         return as_they_are;
     }
-    let mut members: Vec<_> = places.members.into_iter().map(Vec::into_iter).collect();
+    let mut members = vec![Vec::new().into_iter(); listed.len()];
+    for (leaf, ranks) in listed.iter().zip(places.members) {
+        members[*leaf as usize] = ranks.into_iter();
+    }
     let taken = placed.leaves().iter().map(|leaf| members[*leaf as usize].next());
     taken.collect::<Option<Vec<u32>>>().unwrap_or(as_they_are)
 }
@@ -272,30 +313,77 @@ mod tests {
         let as_they_are: Vec<u32> = (0..16).collect();
         let counts = |order: &[u32]| [0, 1, 2].map(|depth| crossings(&all, order, depth));
         assert_eq!(counts(&as_they_are), [16; 3]);
-        assert_eq!(counts(&order(&all, ring(16))), [2, 4, 8]);
+        assert_eq!(counts(&order(&all, None, ring(16))), [2, 4, 8]);
         // One machine with these packages.
         let one = at(0, &paths.iter().map(|path| [0, path[2]]).collect::<Vec<_>>());
-        assert_eq!(crossings(&one, &order(&one, ring(16)), 1), 2);
+        assert_eq!(crossings(&one, &order(&one, None, ring(16)), 1), 2);
     }
 
     #[test]
     fn neighbours_come_to_one_machine() {
         // One process on each machine in turn: a ring has all its edges between machines.
         let all = at(0, &[0, 1, 0, 1, 0, 1, 0, 1].map(|node| [node]));
-        let order = order(&all, ring(8));
+        let order = order(&all, None, ring(8));
         assert_eq!(crossings(&all, &order, 0), 2, "{order:?}");
         let mut sorted = order.clone();
         sorted.sort_unstable();
         assert_eq!(sorted, [0, 1, 2, 3, 4, 5, 6, 7]);
     }
 
+    /// The distances between neighbours of a grid in this order, summed up.
+    fn lengths(
+        extents: &[i32],
+        all: &[ProcessLocation],
+        order: &[u32],
+        (network, host_of): &HostsInNetwork<'_>,
+    ) -> u64 {
+        let grid = extents.iter().map(|extent| (*extent, true));
+        let grid = Cartesian::new(grid, all.len() as u32).unwrap();
+        let host = |rank: u32| host_of[&all[order[rank as usize] as usize].path[0]];
+        let edges = CommunicatorTopology::Cartesian(grid).edges().into_iter();
+        edges.map(|(from, to, _)| network.distances().between(host(from), host(to))).sum()
+    }
+
+    /// Cartesian topologies on a torus whose machines have the ranks in any order: all neighbours
+    /// are one link apart, or on one machine, as far as the extents allow.
+    #[test]
+    fn grids_are_folded_on_a_torus() {
+        let network = JobNetwork::from_text("grid 4p1x4p1x4p1 0-63").unwrap();
+        for (extents, each, least) in [
+            (&[4, 4, 4][..], 1, 6 * 64),
+            (&[8, 8], 1, 4 * 64),
+            (&[64], 1, 2 * 64),
+            (&[16, 2, 2], 1, 2 * 64 + 2 * 2 * 64),
+            // Blocks of 2 x 2 x 1 ranks: a face of 2, 2 and 4 ranks on both sides.
+            (&[8, 8, 4], 4, 64 * 2 * (2 + 2 + 4)),
+        ] {
+            // Machine 0 has the lowest ranks, but they are scattered in the torus.
+            let machines = 64_u32;
+            let path = |rank: u32| [rank * 37 % machines];
+            let paths: Vec<[u32; 1]> = (0..machines * each).map(path).collect();
+            let all = at(0, &paths);
+            let hosts = (0..machines).map(|machine| (machine, machine * 11 % 64)).collect();
+            let known = (&network, hosts);
+            let edges = || {
+                let grid = extents.iter().map(|extent| (*extent, true));
+                let grid = Cartesian::new(grid, all.len() as u32).unwrap();
+                CommunicatorTopology::Cartesian(grid).edges()
+            };
+            let order = order(&all, Some(&known), edges());
+            assert_eq!(lengths(extents, &all, &order, &known), least, "{extents:?}");
+            let mut sorted = order.clone();
+            sorted.sort_unstable();
+            assert_eq!(sorted, (0..machines * each).collect::<Vec<_>>());
+        }
+    }
+
     #[test]
     fn nothing_changes_without_gain() {
         for nodes in [[0; 6], [0, 0, 0, 3, 3, 3], [5, 5, 5, 0, 0, 0]] {
-            assert_eq!(order(&at(0, &nodes.map(|node| [node])), ring(6)), [0, 1, 2, 3, 4, 5]);
+            assert_eq!(order(&at(0, &nodes.map(|node| [node])), None, ring(6)), [0, 1, 2, 3, 4, 5]);
         }
-        assert_eq!(order(&at(0, &[[0], [1], [0], [1]]), []), [0, 1, 2, 3]);
-        assert_eq!(order(&[], []), [0; 0]);
+        assert_eq!(order(&at(0, &[[0], [1], [0], [1]]), None, []), [0, 1, 2, 3]);
+        assert_eq!(order(&[], None, []), [0; 0]);
     }
 
     #[test]

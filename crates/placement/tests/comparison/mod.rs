@@ -71,11 +71,15 @@ fn extents(ranks: u32, dimensions: usize) -> Vec<u32> {
     extents
 }
 
-/// Compares all patterns on this network, of which each host takes one rank.
-pub fn compare_on(network: &network::Network) -> impl Iterator<Item = Row> + '_ {
+/// Compares the patterns whose names contain a word on this network, of which each host takes one
+/// rank.
+pub fn compare_on<'a>(
+    network: &'a network::Network,
+    wanted: &'a str,
+) -> impl Iterator<Item = Row> + 'a {
     let ranks = network.distances.hosts() as u32;
-    let published = published::matrices(ranks);
-    matrices(ranks).into_iter().chain(published).map(move |(name, matrix)| {
+    let all = matrices(ranks).into_iter().chain(published::matrices(ranks));
+    all.filter(move |(name, _)| name.contains(wanted)).map(move |(name, matrix)| {
         let machines = vec![Branch::leaf(1); ranks as usize];
         let tree = BranchTree::over_network(&machines, network.distances.clone(), 1);
         row_on(ranks, name, &matrix, &tree, &network.target)
@@ -107,13 +111,7 @@ fn row(ranks: u32, name: &'static str, matrix: &Matrix, arities: &[u32]) -> Row 
 }
 
 /// `target` is the tree in Scotch's format.
-fn row_on(
-    ranks: u32,
-    name: &'static str,
-    matrix: &Matrix,
-    tree: &BranchTree,
-    target: &str,
-) -> Row {
+fn row_on(ranks: u32, name: &'static str, matrix: &Matrix, tree: &BranchTree, target: &str) -> Row {
     let affinity = matrix.affinity(Weighing::Bytes);
     let start = Instant::now();
     let placed = place(&affinity, tree, &[]).expect("there are slots");

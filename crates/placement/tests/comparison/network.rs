@@ -84,7 +84,8 @@ fn divide(hosts: Range<u32>, place: u64, units: &[u32], places: &mut [u64]) {
         return;
     }
     let middle = hosts.start.midpoint(hosts.end);
-    let ends = |unit: u32| (hosts.start / unit + 1..hosts.end.div_ceil(unit)).map(move |n| n * unit);
+    let ends =
+        |unit: u32| (hosts.start / unit + 1..hosts.end.div_ceil(unit)).map(move |n| n * unit);
     let nearest = |unit: &u32| ends(*unit).min_by_key(|end| end.abs_diff(middle));
     let end = units.iter().find_map(nearest).expect("the last unit is one host");
     divide(hosts.start..end, 2 * place, units, places);
