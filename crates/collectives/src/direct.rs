@@ -61,11 +61,13 @@ fn transport(operation: CollectiveOperation, member: Member, bytes: usize) -> Op
     // pieces.
     let pieces = |bytes: usize| bytes.div_ceil(PIECE_BYTES) as u64;
     Some(match operation {
-        CollectiveOperation::Barrier | CollectiveOperation::Allgatherv => return None,
+        CollectiveOperation::Barrier => return None,
         CollectiveOperation::Bcast | CollectiveOperation::Gather | CollectiveOperation::Scatter => {
             Transport { moved: (others, bytes), copies: 1, combine: 0 }
         }
-        CollectiveOperation::Allgather | CollectiveOperation::Alltoall => {
+        CollectiveOperation::Allgather
+        | CollectiveOperation::Allgatherv
+        | CollectiveOperation::Alltoall => {
             Transport { moved: (size, times(others)), copies: others, combine: 0 }
         }
         CollectiveOperation::ReduceScatter => Transport {
@@ -173,6 +175,20 @@ pub fn allgather(
     }
     meet(&mut schedule, member, 2);
     Some(schedule)
+}
+
+/// `MPI_Allgatherv` (section 6.7), not in place, for blocks with `total_bytes` bytes in total: each
+/// reads the blocks of all. In place, only its owner knows where a block lies.
+pub fn allgatherv(
+    member: Member,
+    capacity: SlotCapacity,
+    total_bytes: usize,
+    input: InputPlace,
+) -> Option<Schedule> {
+    if input == InputPlace::InPlace {
+        return None;
+    }
+    allgather(member, capacity, total_bytes, input)
 }
 
 /// `MPI_Alltoall` (section 6.8), not in place: each reads its blocks from the buffers of all.

@@ -6,9 +6,9 @@ use base::SlotSize;
 
 use crate::algorithm::Algorithm;
 use crate::board::{self, BoardParts, SlotCapacities};
-use crate::call::{CallForm, CollectiveCall, Function};
+use crate::call::{CallForm, CollectiveCall};
 use crate::cost::Cost;
-use crate::member::Member;
+use crate::member::{InputPlace, Member};
 use crate::operands::Operands;
 use crate::operation::CollectiveOperation;
 use crate::reduce_scatter::ShareSizes;
@@ -99,7 +99,7 @@ fn candidates_for(
                     parts = prediction.parts;
                     prediction.cost
                 }
-                Algorithm::Direct if call.function() == Function::ReduceScatter => return None,
+                Algorithm::Direct if !has_direct_form(call) => return None,
                 Algorithm::Direct => {
                     let capacity = capacities?.of(SlotSize::Small);
                     direct::cost(operation, member, capacity, data.bytes())?
@@ -118,9 +118,8 @@ impl CollectiveOperation {
     /// Returns the algorithms of the operation: those that send messages, and those that use shared
     /// memory ([`Algorithm::Board`]) or exposed memory ([`Algorithm::Direct`]).
     pub fn algorithms(self) -> impl Iterator<Item = Algorithm> {
-        // A barrier has no data to copy, and the lengths of blocks of different sizes are not known
-        // to all.
-        let is_direct = !matches!(self, Self::Barrier | Self::Allgatherv);
+        // A barrier has no data to copy.
+        let is_direct = self != Self::Barrier;
         let messages = match self {
             Self::Barrier => barrier::ALGORITHMS,
             Self::Bcast => bcast::ALGORITHMS,
@@ -134,6 +133,15 @@ impl CollectiveOperation {
         let direct = is_direct.then_some(Algorithm::Direct);
         messages.iter().copied().chain([Algorithm::Board]).chain(direct)
     }
+}
+
+/// Whether the operation of a call with several algorithms has a schedule of single copies.
+fn has_direct_form(call: &CollectiveCall) -> bool {
+    !matches!(
+        call,
+        CollectiveCall::ReduceScatter { .. }
+            | CollectiveCall::Allgatherv { input: InputPlace::InPlace, .. }
+    )
 }
 
 /// Whether a call with different counts per process fits on the board. It cannot be divided into
@@ -269,6 +277,9 @@ fn directly(call: &CollectiveCall, member: Member, capacities: SlotCapacities) -
         }
         CollectiveCall::Allgather { block_bytes, input } => {
             direct::allgather(member, capacity, block_bytes, input)
+        }
+        CollectiveCall::Allgatherv { total_bytes, input } => {
+            direct::allgatherv(member, capacity, total_bytes, input)
         }
         CollectiveCall::Alltoall { block_bytes, input } => {
             direct::alltoall(member, capacity, block_bytes, input)

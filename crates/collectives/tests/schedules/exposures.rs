@@ -116,6 +116,12 @@ fn data_of_all_is_read_by_all() {
         }
         run(
             size,
+            |member| direct::allgatherv(member, ROOM, 8, InputPlace::SendBuffer),
+            |rank| Memory::new(vec![block(rank, 0)], vec![None; size as usize]),
+            |_, end| assert_eq!(end.receive, all),
+        );
+        run(
+            size,
             |member| direct::alltoall(member, ROOM, 8, InputPlace::SendBuffer),
             |rank| Memory::new(blocks(rank, size as usize), vec![None; size as usize]),
             |rank, end| {

@@ -173,6 +173,9 @@ fn what_is_copied_once_has_its_own_schedule() {
             Function::Gather => direct::gather(member, capacity, ROOT, BYTES, INPUT),
             Function::Scatter => direct::scatter(member, capacity, ROOT, BYTES, INPUT),
             Function::Allgather => direct::allgather(member, capacity, BYTES, INPUT),
+            Function::Allgatherv => {
+                direct::allgatherv(member, capacity, BYTES * SIZE as usize, INPUT)
+            }
             Function::Alltoall => direct::alltoall(member, capacity, BYTES, INPUT),
             Function::Reduce => direct::reduce(member, capacity, ROOT, operands, INPUT),
             Function::Allreduce => direct::allreduce(member, capacity, operands, INPUT),
