@@ -320,8 +320,8 @@ def an_idle_connection_takes_little_memory(runner):
     needs_combray(runner)
     for variables in ({}, {"COMBRAY_NODE": "client"}, {"COMBRAY_NODE": "client", "ENDPOINT_OPTIONS": "encrypt"}):
         with uri_file() as file, started() as start:
-            service = start(runner, "crowd", file, 400)
-            client = start(runner, "join", file, 400, **variables)
+            service = start(runner, "crowd", file, 240)
+            client = start(runner, "join", file, 240, **variables)
             taken = int(output_of(service))
             output_of(client)
             assert taken <= IDLE_BYTES_MAX, f"{taken} bytes for a connection {variables}"

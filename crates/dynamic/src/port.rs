@@ -45,6 +45,9 @@ pub struct Port {
 const UNPROVED_MAX: usize = 16;
 const UNPROVED_OF_ENDPOINT_MAX: usize = 256;
 
+/// A look at so many unproved connections takes a few microseconds.
+const CROWD_MIN: usize = 8;
+
 /// How long a connection may take to prove that it has the key.
 const PROOF_TIME_MAX: Duration = Duration::from_secs(10);
 
@@ -137,6 +140,12 @@ impl Port {
     /// proved yet that they have the key.
     pub fn must_be_polled(&self) -> bool {
         self.has_more.get() || !self.unproved.borrow().is_empty()
+    }
+
+    /// Whether so many connections have not proved that they have the key that a look at all of them
+    /// takes long.
+    pub fn is_crowded(&self) -> bool {
+        self.unproved.borrow().len() > CROWD_MIN
     }
 
     /// Returns how many connections were closed because their other sides did not prove that they

@@ -34,6 +34,9 @@ const STEP_MAX: Duration = Duration::from_secs(30);
 /// How often processes are checked for whether they have ended.
 const END_CHECK_PERIOD: Duration = Duration::from_millis(250);
 
+/// For how many rounds of progress a connection that has arrived is looked at in each round.
+const ARRIVAL_ROUNDS: u32 = 1024;
+
 /// The intervals of ticks in milliseconds: while processes meet, and while there are connections.
 const TICK_MEETING: u32 = 1;
 const TICK_CONNECTED: u32 = END_CHECK_PERIOD.as_millis() as u32;
@@ -65,6 +68,15 @@ impl<Process: EndpointHost> Endpoints<Process> {
     pub fn advance_all(&self, process: &Process) -> bool {
         let mut active = false;
         let has_news = self.watcher.get().is_some_and(|watcher| watcher.take_news());
+        // The watcher does not report the sockets of processes that meet, so they are looked at in
+        // each round, and a process that sleeps looks at each tick. A connection that has arrived
+        // may be one of a stranger: it is waited for during a few rounds, and then at each tick.
+        if has_news && self.watcher.get().is_some_and(|watcher| watcher.take_arrivals()) {
+            self.looks.set(if self.state.borrow().is_crowded() { 0 } else { ARRIVAL_ROUNDS });
+        }
+        let looks_left = self.looks.get();
+        self.looks.set(looks_left.saturating_sub(1));
+        let has_news = has_news || looks_left > 0 || self.meets.get();
         if has_news {
             active |= self.serve_sockets(process);
         }
@@ -96,6 +108,9 @@ impl<Process: EndpointHost> Endpoints<Process> {
     /// Sets how often time must be looked at.
     pub(crate) fn set_tick(&self) {
         let tick = self.state.borrow().tick();
+        let state = self.state.borrow();
+        self.meets.set(!state.meetings.is_empty() || !state.waiting.is_empty());
+        drop(state);
         let tick = match self.wait_tick() {
             Some(of_waits) if tick == 0 => of_waits,
             Some(of_waits) => tick.min(of_waits),
@@ -123,6 +138,11 @@ impl<Process: EndpointHost> ServiceState<Process> {
             (false, true) => TICK_CONNECTED.min(of_keepalive),
             (false, false) => 0,
         }
+    }
+
+    /// Whether a look at what has arrived takes long, because many strangers connect.
+    fn is_crowded(&self) -> bool {
+        !self.endpoints.keys_where(|one| one.port.is_crowded()).is_empty()
     }
 
     /// Accepts the connections of processes that have proved that they have the key of an endpoint.

@@ -177,6 +177,10 @@ pub trait EndpointPort: fmt::Debug {
     fn uri(&self) -> String;
     /// Returns how many connections were closed because they did not prove themselves.
     fn refused(&self) -> u64;
+    /// Whether a look at the connections that have arrived takes long.
+    fn is_crowded(&self) -> bool {
+        false
+    }
     /// Whether a connection that has arrived must be looked at again after a short time.
     fn must_be_polled(&self) -> bool;
 }
@@ -192,6 +196,10 @@ pub trait EndpointWatcher<Port>: fmt::Debug {
     fn forget(&self, port: &Port);
     /// Whether a connection has arrived, or time has passed, since this was called last.
     fn take_news(&self) -> bool;
+    /// Whether a connection has arrived at a port since this was called last.
+    fn take_arrivals(&self) -> bool {
+        false
+    }
     /// Makes [`take_news`](Self::take_news) return true once more.
     fn look_again(&self);
     /// Sets the interval in milliseconds after which there is news; 0: never.
@@ -383,6 +391,10 @@ impl EndpointHost for Process {
 }
 
 impl EndpointPort for Port {
+    fn is_crowded(&self) -> bool {
+        self.is_crowded()
+    }
+
     fn uri(&self) -> String {
         self.uri()
     }
@@ -407,6 +419,10 @@ impl EndpointWatcher<Port> for Watcher {
 
     fn take_news(&self) -> bool {
         self.take_news()
+    }
+
+    fn take_arrivals(&self) -> bool {
+        self.take_arrivals()
     }
 
     fn look_again(&self) {

@@ -26,6 +26,10 @@ pub struct Endpoints<Process: EndpointHost = mpi::Process> {
     pub(crate) watcher: OnceCell<Process::Watcher>,
     /// Whether the process advances the endpoints.
     pub(crate) is_advanced: Cell<bool>,
+    /// Whether processes meet.
+    pub(crate) meets: Cell<bool>,
+    /// For how many rounds a connection that has arrived is still looked at in each round.
+    pub(crate) looks: Cell<u32>,
     /// How many threads wait until some time, and the interval of ticks that they need, in
     /// milliseconds.
     timed_waits: Cell<u32>,
@@ -162,8 +166,8 @@ const CLOSE_WAIT_MAX: Duration = Duration::from_secs(2);
 impl<Process: EndpointHost> Default for Endpoints<Process> {
     fn default() -> Self {
         let (state, watcher) = Default::default();
-        let (is_advanced, timed_waits, wait_tick) = Default::default();
-        Self { state, watcher, is_advanced, timed_waits, wait_tick }
+        let (is_advanced, meets, looks, timed_waits, wait_tick) = Default::default();
+        Self { state, watcher, is_advanced, meets, looks, timed_waits, wait_tick }
     }
 }
 

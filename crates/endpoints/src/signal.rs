@@ -65,6 +65,8 @@ struct WatcherState {
     /// Wakes the thread.
     wake: OwnedFd,
     has_news: AtomicBool,
+    /// Whether a connection has arrived.
+    has_arrivals: AtomicBool,
     /// The interval of ticks in milliseconds; 0: none.
     tick: AtomicU32,
     ends: AtomicBool,
@@ -72,6 +74,9 @@ struct WatcherState {
 
 /// The maximal number of sockets reported at once.
 const EVENTS_MAX: usize = 16;
+
+/// What an event of a listening socket contains.
+const ARRIVAL: u64 = 1;
 
 /// The name of the thread.
 const THREAD_NAME: &str = "combray-sockets";
@@ -85,9 +90,9 @@ impl Watcher {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         epoll::add(&epoll, &wake, EventData::new_u64(0), EventFlags::IN | EventFlags::ET)?;
-        let [has_news, ends] = [const { AtomicBool::new(false) }; 2];
+        let [has_news, has_arrivals, ends] = [const { AtomicBool::new(false) }; 3];
         let tick = AtomicU32::new(0);
-        let shared = Arc::new(WatcherState { epoll, wake, has_news, tick, ends });
+        let shared = Arc::new(WatcherState { epoll, wake, has_news, has_arrivals, tick, ends });
         let state = Arc::clone(&shared);
         let builder = thread::Builder::new().name(THREAD_NAME.into()).stack_size(64 << 10);
         let run = move || state.run(ring);
@@ -98,7 +103,7 @@ impl Watcher {
     /// Rings from now on when a connection arrives at a listening socket.
     pub fn watch(&self, socket: BorrowedFd<'_>) -> io::Result<()> {
         let flags = EventFlags::IN | EventFlags::ET;
-        epoll::add(&self.shared.epoll, socket, EventData::new_u64(1), flags)?;
+        epoll::add(&self.shared.epoll, socket, EventData::new_u64(ARRIVAL), flags)?;
         forks::keep_from_children(socket);
         Ok(())
     }
@@ -114,6 +119,11 @@ impl Watcher {
     pub fn take_news(&self) -> bool {
         self.shared.has_news.load(Ordering::Relaxed)
             && self.shared.has_news.swap(false, Ordering::Acquire)
+    }
+
+    /// Whether a connection has arrived since this was called last.
+    pub fn take_arrivals(&self) -> bool {
+        self.shared.has_arrivals.swap(false, Ordering::AcqRel)
     }
 
     /// Makes [`take_news`](Self::take_news) return true once more.
@@ -163,6 +173,9 @@ impl WatcherState {
                 }),
             };
             match epoll::wait(&self.epoll, &mut events, limit.as_ref()) {
+                Ok((ready, _)) if ready.iter().any(|one| one.data.u64() == ARRIVAL) => {
+                    self.has_arrivals.store(true, Ordering::Release);
+                }
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(_) => return,
             }

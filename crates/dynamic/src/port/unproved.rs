@@ -102,6 +102,10 @@ impl<L: UnprovedLink> UnprovedLinks<L> {
         self.links.is_empty()
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.links.len()
+    }
+
     /// Returns how many connections were closed.
     pub(super) fn refused(&self) -> u64 {
         self.refused
