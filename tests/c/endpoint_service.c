@@ -234,8 +234,8 @@ static long resident(void) {
     return pages * sysconf(_SC_PAGESIZE);
 }
 
-// Prints by how much a connection lets the memory of the service grow, in bytes: the mean of the second
-// half of idle connections, as the first ones let queues and tables grow.
+// Prints by how much a connection lets the memory of the service grow, in bytes: the mean of the
+// second half of idle connections, as the first ones let queues and tables grow.
 static void crowd(const char *file, int connections) {
     long before = 0;
     combray_connection all[CROWD_MAX];

@@ -310,8 +310,8 @@ def a_request_whose_mark_of_encryption_was_removed_is_refused(runner):
         assert output_of(service) == "1 closed, 0 lost\n"
 
 
-# What a further idle connection between two processes may take in the service, in bytes, with the rounding of the
-# allocator and what has been closed meanwhile.
+# What a further idle connection between two processes may take in the service, in bytes, with
+# the rounding of the allocator.
 IDLE_BYTES_MAX = 2048
 
 

@@ -142,8 +142,7 @@ impl Port {
         self.has_more.get() || !self.unproved.borrow().is_empty()
     }
 
-    /// Whether so many connections have not proved that they have the key that a look at all of them
-    /// takes long.
+    /// Whether a look at all connections that have not proved that they have the key takes long.
     pub fn is_crowded(&self) -> bool {
         self.unproved.borrow().len() > CROWD_MIN
     }
