@@ -1,6 +1,6 @@
 //! What endpoints need of the process that they belong to: messages of its engine, meetings with
-//! other processes, and the time. `sim` implements it with engines under a virtual clock, so that it
-//! runs the code of the other modules itself, not a model of it.
+//! other processes, and the time. `sim` implements it with engines under a virtual clock, so that
+//! it runs the code of the other modules itself, not a model of it.
 
 use std::fmt;
 use std::io;
@@ -17,6 +17,9 @@ use rustix::fd::OwnedFd;
 
 use crate::service::Endpoints;
 use crate::signal::Watcher;
+
+/// The outcome of copying from or to a region of another process.
+pub type RegionCopy = std::result::Result<(), RegionError>;
 
 /// A process that can have endpoints.
 pub trait EndpointHost: Sized {
@@ -52,13 +55,8 @@ pub trait EndpointHost: Sized {
     /// Begins the search for the port of a URI. Its process must answer within `limit`.
     ///
     /// # Errors
-    /// `Port` if it is not the URI of a port, or contains no key and there is no `secret`.
-    fn search(
-        &self,
-        uri: &str,
-        limit: Duration,
-        secret: Option<&PortSecret>,
-    ) -> Result<Self::Search>;
+    /// `Port` if it is not the URI of a port, or contains no key and none is given.
+    fn search(&self, uri: &str, limit: Duration, key: Option<&PortSecret>) -> Result<Self::Search>;
     /// Returns what the search is for.
     fn target(&self, search: &Self::Search) -> Self::Target;
     /// Advances a search; returns the connection once both processes have proved themselves.
@@ -153,22 +151,12 @@ pub trait EndpointHost: Sized {
     ///
     /// # Errors
     /// Why that is impossible.
-    fn read_region(
-        &self,
-        place: (GateId, RegionToken),
-        offset: u64,
-        into: &Buffer,
-    ) -> std::result::Result<(), RegionError>;
+    fn read_region(&self, place: (GateId, RegionToken), offset: u64, into: &Buffer) -> RegionCopy;
     /// Writes a region of another process from `offset` on.
     ///
     /// # Errors
     /// Why that is impossible.
-    fn write_region(
-        &self,
-        place: (GateId, RegionToken),
-        offset: u64,
-        from: &Buffer,
-    ) -> std::result::Result<(), RegionError>;
+    fn write_region(&self, place: (GateId, RegionToken), offset: u64, from: &Buffer) -> RegionCopy;
 }
 
 /// The port of an endpoint.

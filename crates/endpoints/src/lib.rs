@@ -17,7 +17,7 @@ mod slots;
 mod transfers;
 
 pub use event::{EndpointEvent, EndpointEventKind, EventBody, LentData};
-pub use host::{EndpointHost, EndpointPort, EndpointWatcher};
+pub use host::{EndpointHost, EndpointPort, EndpointWatcher, RegionCopy};
 pub use registered::{MemoryName, MemoryPermissions};
 pub use service::{ConnectRequest, EndpointDelivery, EndpointOptions, EndpointSend, Endpoints};
 pub use transfers::MemoryAction;

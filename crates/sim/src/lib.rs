@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod actions;
+pub mod connections;
 pub mod copies;
 mod ending;
 mod inputs;

@@ -107,6 +107,24 @@ impl SimulatedNetwork {
         self.cut.contains(&(way.0.min(way.1), way.0.max(way.1), way.2))
     }
 
+    /// Whether nothing is in transit from one process to another.
+    pub(crate) fn carries_nothing(&self, from: GateId, to: GateId) -> bool {
+        let is_way = |way: &Route| (way.0, way.1) == (from, to);
+        !self.queues.iter().any(|(way, queue)| is_way(way) && !queue.is_empty())
+    }
+
+    /// Ends the connection of two processes, from one of which nothing is in transit. The next one
+    /// begins with all of its rails.
+    pub(crate) fn end_connection(&mut self, from: GateId, to: GateId) {
+        self.queues.retain(|way, _| (way.0, way.1) != (to, from));
+        self.cut.retain(|way| (way.0, way.1) != (from.min(to), from.max(to)));
+    }
+
+    /// Ends the fetches of a process from another one without a result.
+    pub(crate) fn stop_fetches(&mut self, process: u32, gate: GateId) {
+        self.fetches.retain(|(_, reader, fetch)| (*reader, fetch.gate) != (process, gate));
+    }
+
     /// Begins a fetch, in which `process` reads the memory of another process.
     pub(crate) fn begin_fetch(&mut self, rng: &mut Rng, process: u32, fetch: Fetch) {
         self.fetches.push((self.now + rng.u64(0..=self.delay_max), process, fetch));
