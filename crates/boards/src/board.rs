@@ -39,6 +39,12 @@
 //! load of the armed doorbell came after the barrier, and the storing member rings. If the system
 //! has no such barriers, the ringing member executes a fence itself.
 //!
+//! A member that waits for the flag of one other member stores the number of that member in a word
+//! of its own before it sleeps, so that the flags of the rest do not wake it: otherwise an
+//! operation in which all wait for all would wake each member once for each other one. A member
+//! that finds a doorbell armed loads this word after it. What is said of the armed word holds for
+//! this one, too.
+//!
 //! Why: docs/internals/decisions/0014-boards.md
 
 mod series;
@@ -88,7 +94,15 @@ pub struct Board<B> {
     store_choice: StoreChoice,
     /// The doorbells of the other members.
     bells: Vec<B>,
+    /// The number of operations underway here.
+    underway: Cell<u64>,
+    /// The value of the awaited word of this member.
+    awaited: Cell<u64>,
 }
+
+/// The value of the awaited word of a member for which others ring whatever they store. Otherwise
+/// its value is the number of a member, plus one.
+const ANY: u64 = 0;
 
 /// Returns the number of bytes of a board for this many members.
 pub fn bytes_of(members: u32) -> usize {
@@ -148,7 +162,19 @@ impl<B: Wake> Board<B> {
         let series = divisions.map(|division| SeriesState::new(&division, members));
         let free = RESERVED.map(|count| Cell::new(u64::MAX >> (u64::BITS - count as u32)));
         let (base, store_choice) = (memory.base(), StoreChoice::default());
-        Self { _memory: memory, base, members, own, series, free, store_choice, bells }
+        let (underway, awaited) = (Cell::new(0), Cell::new(ANY));
+        Self {
+            _memory: memory,
+            base,
+            members,
+            own,
+            series,
+            free,
+            store_choice,
+            bells,
+            underway,
+            awaited,
+        }
     }
 
     /// Returns the reserved series with such slots that are free here: bit `i` for number `i`.
@@ -197,6 +223,8 @@ impl<B: Wake> Board<B> {
         let next = &self.state(series).next;
         let number = next.get();
         next.set(number + count as u64);
+        self.underway.set(self.underway.get() + count as u64);
+        self.await_any();
         BoardTurn { series, number }
     }
 
@@ -315,6 +343,39 @@ impl<B: Wake> Board<B> {
         Some(state.bytes.min((second >> BEHIND_BITS) as usize))
     }
 
+    /// Records that this member waits for a flag of one other member. If one operation is underway
+    /// here, what the rest store does not wake this member until
+    /// [`await_any`](Self::await_any) is called.
+    #[inline]
+    pub fn await_member(&self, member: u32) {
+        let is_only = self.underway.get() == 1;
+        self.set_awaited(if is_only { u64::from(member) + 1 } else { ANY });
+    }
+
+    /// Records that what any member stores may end a wait of this one.
+    #[inline]
+    pub fn await_any(&self) {
+        self.set_awaited(ANY);
+    }
+
+    #[inline]
+    fn set_awaited(&self, awaited: u64) {
+        if self.awaited.replace(awaited) != awaited {
+            self.awaited_word(self.own).store(awaited, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns the awaited word of a member, beside its completion in the first series.
+    fn awaited_word(&self, member: usize) -> &AtomicU64 {
+        self.word(self.place(&self.series[0], member) + size_of::<AtomicU64>())
+    }
+
+    /// Whether a member, which was found asleep, may wait for what this member has stored.
+    fn is_awaited_by(&self, member: usize) -> bool {
+        let awaited = self.awaited_word(member).load(Ordering::Relaxed);
+        awaited == ANY || awaited == self.own as u64 + 1
+    }
+
     /// Returns how many bytes a member has published for the last stage that it raised; at most the
     /// size of a slot.
     #[inline]
@@ -364,6 +425,7 @@ impl<B: Wake> Board<B> {
     #[inline]
     pub fn complete(&self, turn: BoardTurn) {
         let state = self.state(turn.series);
+        self.underway.set(self.underway.get() - 1);
         let before = state.completed.get();
         let beyond = state.beyond.get() | 1 << (turn.number - before);
         let done = beyond.trailing_ones();
@@ -400,8 +462,9 @@ impl<B: Wake> Board<B> {
         // Keeps the store before the loads of the doorbells' words; the head of this file explains
         // why a compiler fence is enough.
         compiler_fence(Ordering::SeqCst);
-        for bell in &self.bells {
-            bell.wake();
+        for (index, bell) in self.bells.iter().enumerate() {
+            let member = index + usize::from(index >= self.own);
+            bell.wake_if(|| self.is_awaited_by(member));
         }
     }
 

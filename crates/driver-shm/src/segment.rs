@@ -696,6 +696,16 @@ impl Wake for PeerBell {
     fn wake(&self) {
         self.ring();
     }
+
+    #[inline]
+    fn wake_if(&self, is_meant: impl FnOnce() -> bool) {
+        if self.fence_required {
+            fence(Ordering::SeqCst);
+        }
+        if let Some(how) = self.segment.header().bell.ring_if(is_meant) {
+            self.segment.wake(how);
+        }
+    }
 }
 
 impl fmt::Debug for PeerBell {

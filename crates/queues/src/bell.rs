@@ -13,6 +13,13 @@ use crate::primitive::{AtomicU32, Ordering};
 pub trait Wake {
     /// Wakes the process if it may be asleep. To be called after something was published.
     fn wake(&self);
+
+    /// Wakes the process if it may be asleep and `is_meant` then returns true.
+    fn wake_if(&self, is_meant: impl FnOnce() -> bool) {
+        if is_meant() {
+            self.wake();
+        }
+    }
 }
 
 /// The two words of the doorbell, in memory that the ringing processes share with the owner. All
@@ -45,6 +52,16 @@ impl Bell {
     #[inline]
     pub fn ring(&self) -> Option<u32> {
         if self.armed.load(Ordering::Relaxed) == 0 { None } else { self.ring_armed() }
+    }
+
+    /// Rings as [`ring`](Self::ring) does if the bell is armed and `is_meant`, which is called
+    /// after the bell was found armed, returns true.
+    #[inline]
+    pub fn ring_if(&self, is_meant: impl FnOnce() -> bool) -> Option<u32> {
+        if self.armed.load(Ordering::Acquire) == 0 || !is_meant() {
+            return None;
+        }
+        self.ring_armed()
     }
 
     #[cold]

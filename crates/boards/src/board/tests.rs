@@ -272,3 +272,43 @@ fn slots_of_the_last_member_of_a_large_board_lie_in_its_memory() {
         }
     }
 }
+
+#[test]
+fn a_member_that_awaits_one_flag_is_woken_by_that_flag_only() {
+    struct Counting(Rc<Cell<u32>>);
+    impl Wake for Counting {
+        fn wake(&self) {
+            self.0.set(self.0.get() + 1);
+        }
+    }
+    let (memory, _file) = SharedMemory::create(0, bytes_of(3)).unwrap();
+    let woken: [Rc<Cell<u32>>; 3] = Default::default();
+    let view = |own: u32| {
+        let others = (0..3).filter(|member| *member != own as usize);
+        let bells = others.map(|member| Counting(Rc::clone(&woken[member]))).collect();
+        Board::new(Rc::clone(&memory), 3, own, bells)
+    };
+    let boards: Vec<_> = (0..3).map(view).collect();
+    let wakes = |member: usize| woken[member].replace(0);
+    let turns: Vec<_> = boards.iter().map(|board| board.begin(BLOCKING, 1)).collect();
+    boards[0].await_member(2);
+    boards[1].raise(turns[1], 1, 0);
+    assert_eq!((wakes(0), wakes(2)), (0, 1), "member 2 has not said what it waits for");
+    boards[2].raise(turns[2], 1, 0);
+    assert_eq!((wakes(0), wakes(1)), (1, 1));
+    // A wait that is over, and a second operation, let all members ring again.
+    boards[0].await_any();
+    boards[1].raise(turns[1], 2, 0);
+    assert_eq!(wakes(0), 1);
+    boards[0].await_member(2);
+    let second = boards[0].begin(BEGUN, 1);
+    boards[1].raise(turns[1], 3, 0);
+    assert_eq!(wakes(0), 1);
+    boards[0].await_member(2);
+    boards[1].raise(turns[1], 4, 0);
+    assert_eq!(wakes(0), 1, "two operations are underway");
+    boards[0].complete(second);
+    boards[0].await_member(2);
+    boards[1].raise(turns[1], 5, 0);
+    assert_eq!(wakes(0), 0);
+}

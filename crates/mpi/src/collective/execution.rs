@@ -363,7 +363,11 @@ impl Execution {
                     }
                 }
                 Transfer::Await { peer, stage, count } => {
-                    let Some(length) = board.raised(turn, *peer, *stage) else { return false };
+                    let Some(length) = board.raised(turn, *peer, *stage) else {
+                        board.await_member(*peer);
+                        return false;
+                    };
+                    board.await_any();
                     let expected = count.zip(self.task.memories.block_bytes());
                     let expected = expected.map_or(length, |(count, bytes)| count * bytes);
                     if length > expected {
