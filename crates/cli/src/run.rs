@@ -7,6 +7,7 @@ mod dry_run;
 pub mod foreign;
 pub mod help;
 pub mod hosts;
+mod network;
 pub mod options;
 #[cfg(test)]
 mod others;
@@ -19,10 +20,8 @@ mod tests;
 use std::collections::HashMap;
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::fs;
 use std::num::NonZeroUsize;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use allocation::Allocation;
@@ -292,7 +291,7 @@ fn follow_environment(plan: &mut JobPlan) -> Result<(), String> {
     if let Ok(text) = env::var(variables::LAUNCH_WIDTH) {
         plan.launch_width = Some(launch_width(&text)?);
     }
-    plan.network = network()?;
+    plan.network = network::network()?;
     plan.trace = reports::trace_target(plan);
     if plan.keep_going {
         for application in &mut plan.applications {
@@ -682,25 +681,6 @@ fn host_wait(text: &str) -> Result<Duration, String> {
         let (name, most) = (variables::HOST_WAIT, variables::HOST_WAIT_MAX_S);
         format!("{name} needs a number of seconds from 0 to {most}, but got \"{text}\"")
     })
-}
-
-/// Reads the network between the hosts from the file that `COMBRAY_NETWORK` names, if any.
-fn network() -> Result<Option<topology::Network>, String> {
-    let name = variables::NETWORK;
-    let Some(file) = env::var_os(name).filter(|file| !file.is_empty()) else { return Ok(None) };
-    let file = Path::new(&file);
-    let text = fs::read_to_string(file).map_err(|cause| {
-        format!("{name} names {}, which cannot be read: {cause}", file.display())
-    })?;
-    let cluster = topology::Cluster::parse(&text)
-        .map_err(|wrong| format!("{name}: {}: {wrong}", file.display()))?;
-    match cluster.network() {
-        Some(network) => Ok(Some(network.clone())),
-        None => Err(format!(
-            "{name}: {} describes no network: it needs a line such as \"torus 4x4: node[0-15]\"",
-            file.display()
-        )),
-    }
 }
 
 /// Parses the value of `COMBRAY_LAUNCH_WIDTH`.

@@ -61,7 +61,7 @@ pub use spawned::{
 };
 use sys::cores;
 use terminal_input::TerminalInput;
-use topology::Network;
+use topology::HostNetwork;
 
 /// A job to run.
 #[derive(Clone, Debug, Default)]
@@ -87,7 +87,7 @@ pub struct JobPlan {
     /// ready earliest.
     pub launch_width: Option<NonZeroUsize>,
     /// The network between the hosts, if the user has described it.
-    pub network: Option<Network>,
+    pub network: Option<HostNetwork>,
     /// Whether more processes than slots may be started.
     pub oversubscribe: bool,
     /// Whether the hosts get one process each in turn, instead of being filled one after the other.

@@ -1,5 +1,5 @@
-//! Simulated annealing: exchanges of ranks at random, of which worse ones are accepted more and more
-//! rarely. It improves placements in networks, where the cost of a byte depends on both ends.
+//! Simulated annealing: exchanges of ranks at random, of which worse ones are accepted more and
+//! more rarely. It improves placements in networks, where the cost of a byte depends on both ends.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

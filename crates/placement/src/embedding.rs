@@ -13,8 +13,8 @@ const DIMENSIONS_MAX: usize = 6;
 
 /// The number of placements that are tried: its minimum and maximum, and between them the number
 /// for which all ranks of all placements together are this many.
-const TRIES_MIN: u32 = 50;
-const TRIES_MAX: u32 = 16_000;
+const EMBEDDINGS_MIN: u32 = 50;
+const EMBEDDINGS_MAX: u32 = 16_000;
 const TRIED_RANKS_MAX: u32 = 1_000_000;
 
 /// The prime factors of a number of ranks of which all assignments are tried.
@@ -38,7 +38,7 @@ struct HostBox {
 /// ranks and slots are not equally many.
 pub(crate) fn embedded(affinity: &Affinity, tree: &BranchTree) -> Option<Placement> {
     let hosts = HostBox::of(affinity.ranks(), tree)?;
-    let tries = (TRIED_RANKS_MAX / affinity.ranks().max(1)).clamp(TRIES_MIN, TRIES_MAX);
+    let tries = (TRIED_RANKS_MAX / affinity.ranks().max(1)).clamp(EMBEDDINGS_MIN, EMBEDDINGS_MAX);
     let mut search = Search { affinity, tree, hosts: &hosts, tries: 0, best: None };
     let splittings = splittings(&hosts.extents);
     let grids = grids(affinity);
@@ -160,8 +160,8 @@ impl Search<'_> {
 }
 
 impl HostBox {
-    /// The box of all hosts that have slots, if the network is a grid, the box has no holes, and its
-    /// hosts have equally many slots, one for each rank.
+    /// The box of all hosts that have slots, if the network is a grid, the box has no holes, and
+    /// its hosts have equally many slots, one for each rank.
     fn of(ranks: u32, tree: &BranchTree) -> Option<Self> {
         let (NetworkDistances::Grid(dimensions), host_of) = tree.network()? else { return None };
         if dimensions.len() > DIMENSIONS_MAX || tree.slots_in_all() != u64::from(ranks) {
@@ -330,8 +330,8 @@ mod tests {
     use crate::patterns::{Edges, stencil};
     use crate::tree::Branch;
 
-    /// The least cost of an embedding of a grid in a torus whose hosts have this many slots, and the
-    /// sum of the weights between neighbours.
+    /// The least cost of an embedding of a grid in a torus whose hosts have this many slots, and
+    /// the sum of the weights between neighbours.
     fn least(grid: &[u32], edges: Edges, torus: &[u32], slots: u32) -> (Option<u128>, u128) {
         let dimension = |&extent: &u32| GridDimension { extent, is_periodic: true, step: 1 };
         let distances = NetworkDistances::Grid(torus.iter().map(dimension).collect());

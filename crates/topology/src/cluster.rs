@@ -21,7 +21,8 @@
 //! dragonfly 9x4x2: node[0-71]
 //! ```
 //!
-//! The dump of an InfiniBand network (`ibnetdiscover`) is a description, too. Lines of Slurm's `topology.conf` (`SwitchName=left Nodes=node[1-4]`) are accepted too.
+//! The dump of an InfiniBand network (`ibnetdiscover`) is a description, too. Lines of Slurm's
+//! `topology.conf` (`SwitchName=left Nodes=node[1-4]`) are accepted too.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -30,7 +31,7 @@ use base::GridDimension;
 use sys::environment;
 
 use crate::infiniband;
-use crate::network::{Builder, COST_MAX, Network, Router};
+use crate::network::{Builder, COST_MAX, HostNetwork, Router};
 use crate::tree::ParentRelation;
 use crate::{Kind, Object, ObjectId, Topology, TopologyError};
 
@@ -44,7 +45,7 @@ pub struct Cluster {
     /// For each host, its hardware: a file name or a synthetic description, as written.
     machines: HashMap<String, Arc<str>>,
     /// The network, if it is described by more than the switches above hosts.
-    network: Option<Network>,
+    network: Option<HostNetwork>,
 }
 
 /// What the lines of a description have given so far.
@@ -189,7 +190,7 @@ impl Cluster {
                 return Err("a dragonfly needs GROUPSxROUTERSxHOSTS".to_owned());
             };
             let sizes = [groups, routers, each].map(|size| size as usize);
-            let (network, routers) = Network::dragonfly(sizes, hosts)?;
+            let (network, routers) = HostNetwork::dragonfly(sizes, hosts)?;
             for Router { group, name, hosts } in routers {
                 let shared: Arc<str> = name.as_str().into();
                 for host in hosts {
@@ -208,7 +209,7 @@ impl Cluster {
         let pairs = extents.iter().zip(&costs);
         let dimensions =
             pairs.map(|(&extent, &step)| GridDimension { extent, is_periodic, step }).collect();
-        self.network = Some(Network::grid(dimensions, hosts)?);
+        self.network = Some(HostNetwork::grid(dimensions, hosts)?);
         Ok(())
     }
 
@@ -236,7 +237,7 @@ impl Cluster {
     }
 
     /// The network between the hosts, if the description has more than switches above hosts.
-    pub fn network(&self) -> Option<&Network> {
+    pub fn network(&self) -> Option<&HostNetwork> {
         self.network.as_ref()
     }
 

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use crate::network::{Builder, Network};
+use crate::network::{Builder, HostNetwork};
 
 /// A switch or an adapter of the dump.
 enum Node {
@@ -26,7 +26,7 @@ pub(crate) fn is_dump(text: &str) -> bool {
 ///
 /// # Errors
 /// A sentence with the number of the line, or about the whole.
-pub(crate) fn parse(text: &str) -> Result<Network, String> {
+pub(crate) fn parse(text: &str) -> Result<HostNetwork, String> {
     let mut nodes: HashMap<&str, Node> = HashMap::new();
     let mut hosts = Vec::new();
     // The ports: of which node, and to which node.

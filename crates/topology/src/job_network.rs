@@ -4,7 +4,7 @@ use std::fmt;
 
 use base::{GridDimension, NetworkDistances};
 
-use crate::Network;
+use crate::HostNetwork;
 use crate::network::COST_MAX;
 
 /// The distances between the machines of a job.
@@ -22,9 +22,9 @@ const HOSTS_MAX: usize = 100_000;
 const DIMENSIONS_MAX: usize = 6;
 
 impl JobNetwork {
-    /// Creates the network of the machines of these names. `None` if some are not in the network, or
-    /// its distances are not known.
-    pub fn new(network: &Network, machines: &[String]) -> Option<Self> {
+    /// Creates the network of the machines of these names. `None` if some are not in the network,
+    /// or its distances are not known.
+    pub fn new(network: &HostNetwork, machines: &[String]) -> Option<Self> {
         let hosts: Option<Vec<u32>> = machines.iter().map(|name| network.host(name)).collect();
         let hosts = hosts?;
         match network.distances().ok()? {

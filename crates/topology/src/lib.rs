@@ -23,7 +23,7 @@ pub use hwloc::{Hwloc, LIBRARY, Scope};
 pub use job::JobMap;
 pub use job_network::JobNetwork;
 pub use locality::{Locality, NEAR};
-pub use network::{Network, NetworkLink};
+pub use network::{HostNetwork, NetworkLink};
 pub use object::{DeviceKind, Kind, Object, ObjectId};
 pub use parts::{NoParts, Parts, parts_from_text, parts_to_text};
 pub use tree::{Distances, Topology};

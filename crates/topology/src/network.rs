@@ -7,7 +7,7 @@ use base::{GridDimension, NetworkDistances};
 
 /// A network: hosts and switches with links.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Network {
+pub struct HostNetwork {
     /// The names of hosts, then of switches.
     names: Vec<String>,
     /// The indices of the names.
@@ -39,7 +39,7 @@ const ATTACHMENTS_MAX: usize = 4096;
 /// The maximum cost of a link, so that sums of costs cannot overflow.
 pub(crate) const COST_MAX: u32 = 10_000;
 
-impl Network {
+impl HostNetwork {
     /// A grid of hosts. The last dimension varies fastest.
     pub(crate) fn grid(dimensions: Vec<GridDimension>, hosts: Vec<String>) -> Result<Self, String> {
         let points = dimensions
@@ -304,7 +304,7 @@ impl Builder {
     }
 
     /// The network of these hosts; all other names are switches.
-    pub fn finish(self, hosts: Vec<String>) -> Result<Network, String> {
+    pub fn finish(self, hosts: Vec<String>) -> Result<HostNetwork, String> {
         let count = hosts.len();
         let mut numbers: HashMap<String, u32> = HashMap::new();
         let mut names = Vec::new();
@@ -333,7 +333,7 @@ impl Builder {
             .map(|(ends, (cost, cables))| NetworkLink { ends, cost, cables })
             .collect();
         links.sort_unstable();
-        Ok(Network { names, numbers, hosts: count, links, grid: None })
+        Ok(HostNetwork { names, numbers, hosts: count, links, grid: None })
     }
 
     /// The names that have only one link: the hosts of a network of switches.
@@ -362,7 +362,7 @@ mod tests {
 
     #[test]
     fn groups_of_a_dragonfly_are_one_link_apart() {
-        let (network, routers) = Network::dragonfly([9, 4, 2], hosts(72)).unwrap();
+        let (network, routers) = HostNetwork::dragonfly([9, 4, 2], hosts(72)).unwrap();
         assert_eq!((network.hosts().len(), network.switches().len()), (72, 36));
         // 72 to hosts, 6 in each group, one between each two groups.
         assert_eq!(network.links().len(), 72 + 9 * 6 + 36);
@@ -399,7 +399,7 @@ mod tests {
     #[test]
     fn pairs_share_links() {
         let dimension = GridDimension { extent: 4, is_periodic: true, step: 1 };
-        let ring = Network::grid(vec![dimension], hosts(4)).unwrap();
+        let ring = HostNetwork::grid(vec![dimension], hosts(4)).unwrap();
         // Four pairs of neighbors and two opposite pairs, each on both ways.
         assert_eq!(ring.shares(), [2.0; 4]);
         let mut star = Builder::default();
@@ -433,8 +433,8 @@ mod tests {
                 .map(|&(extent, is_periodic, step)| GridDimension { extent, is_periodic, step })
                 .collect();
             let count = dimensions.iter().map(|one| one.extent as usize).product();
-            let network = Network::grid(dimensions, hosts(count)).unwrap();
-            let by_links = Network { grid: None, ..network.clone() }.distances().unwrap();
+            let network = HostNetwork::grid(dimensions, hosts(count)).unwrap();
+            let by_links = HostNetwork { grid: None, ..network.clone() }.distances().unwrap();
             let by_coordinates = network.distances().unwrap();
             for one in 0..count as u32 {
                 for other in 0..count as u32 {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Index;
 
-use crate::{CpuSet, Kind, Network, Object, ObjectId, TopologyError};
+use crate::{CpuSet, HostNetwork, Kind, Object, ObjectId, TopologyError};
 
 /// A machine, or all machines of a job, as one tree. Its objects are in logical order: from left to
 /// right, whatever numbers the kernel gives them.
@@ -12,7 +12,7 @@ pub struct Topology {
     objects: Vec<Object>,
     distances: Option<Distances>,
     /// Of a cluster: the network, if it is known as a graph.
-    network: Option<Network>,
+    network: Option<HostNetwork>,
 }
 
 /// The distances between the NUMA nodes of a machine, as its firmware reports them: 10 for local
@@ -67,13 +67,13 @@ impl Topology {
     }
 
     /// The network between the machines of a cluster, if its description has one.
-    pub fn network(&self) -> Option<&Network> {
+    pub fn network(&self) -> Option<&HostNetwork> {
         self.network.as_ref()
     }
 
     /// The topology with this network between its machines.
     #[must_use]
-    pub fn with_network(mut self, network: Option<Network>) -> Self {
+    pub fn with_network(mut self, network: Option<HostNetwork>) -> Self {
         self.network = network;
         self
     }

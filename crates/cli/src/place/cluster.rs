@@ -23,7 +23,8 @@ pub enum Unit {
 pub struct TargetMachines {
     /// The tree.
     pub tree: BranchTree,
-    /// By leaf, in the order of the machines: the name of the host, and its hardware threads; `None` means the whole host.
+    /// By leaf, in the order of the machines: the name of the host, and its hardware threads;
+    /// `None` means the whole host.
     leaves: Vec<(String, Option<CpuSet>)>,
 }
 

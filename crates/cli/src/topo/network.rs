@@ -5,7 +5,7 @@ use std::f64::consts::TAU;
 use std::fmt::Write;
 
 use serde_json::{Value, json};
-use topology::{Network, Topology};
+use topology::{HostNetwork, Topology};
 
 use crate::raster::escaped;
 
@@ -51,7 +51,7 @@ pub fn text(topology: &Topology) -> Option<String> {
 }
 
 /// The network for programs: names, and links by their ends.
-pub fn json(network: &Network) -> Value {
+pub fn json(network: &HostNetwork) -> Value {
     let name = |end: u32| &network.names()[end as usize];
     let links: Vec<Value> = network
         .links()
@@ -82,7 +82,7 @@ const MARGIN: f64 = 60.0;
 
 /// Draws the network: a grid as a grid, other networks with the switches on a circle and the hosts
 /// on a larger one.
-pub fn svg(network: &Network) -> String {
+pub fn svg(network: &HostNetwork) -> String {
     let Layout { width, height, places } = match network.dimensions() {
         Some(dimensions) => grid(&dimensions.iter().map(|one| one.extent).collect::<Vec<_>>()),
         None => circles(network),
@@ -152,7 +152,7 @@ fn grid(extents: &[u32]) -> Layout {
 
 /// Hosts on a circle in their order, and switches on smaller ones: those with hosts in the middle
 /// of their hosts, the others inside.
-fn circles(network: &Network) -> Layout {
+fn circles(network: &HostNetwork) -> Layout {
     let (hosts, switches) = (network.hosts().len(), network.switches().len());
     let radius = (hosts.max(switches) as f64 * ON_CIRCLE / TAU).max(80.0);
     let center = radius + MARGIN + 20.0;
@@ -187,7 +187,7 @@ fn circles(network: &Network) -> Layout {
 mod tests {
     use super::*;
 
-    fn network(text: &str) -> Network {
+    fn network(text: &str) -> HostNetwork {
         topology::Cluster::parse(text).unwrap().network().unwrap().clone()
     }
 

@@ -1,4 +1,5 @@
-//! The communication of published benchmarks: who sends how much to whom, by their descriptions
+//! The communication of published benchmarks: how much each rank sends to each other rank, by their
+//! descriptions
 //! (Bailey et al., The NAS Parallel Benchmarks 2.0, NAS-95-020, 1995; Adams et al., HPGMG; the
 //! two-dimensional decompositions of Fourier transforms).
 
