@@ -11,6 +11,7 @@ mod frame;
 pub mod fuzzing;
 mod handshake;
 mod interfaces;
+mod pacing;
 mod peers;
 mod poller;
 mod sealed;

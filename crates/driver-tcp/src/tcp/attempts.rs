@@ -16,6 +16,7 @@ use super::{Tcp, WatchedSocket};
 use crate::attempt::{Attempt, AttemptProgress, AttemptSide};
 use crate::connection::TcpConnection;
 use crate::handshake::{ConnectionClaim, HandshakeReply};
+use crate::pacing::send_without_pauses;
 use crate::peers::{RailConnection, Retry, Slot};
 use crate::poller::SocketInterest;
 use crate::stream::RailStream;
@@ -294,6 +295,7 @@ fn is_unreachable(error: &io::Error) -> bool {
 fn connecting(from: IpAddr, to: SocketAddr) -> io::Result<Socket> {
     let socket = super::socket(SocketAddr::new(from, 0))?;
     socket.set_tcp_nodelay(true)?;
+    send_without_pauses(&socket);
     match socket.connect(&to.into()) {
         Err(error) if error.raw_os_error() != Some(Errno::INPROGRESS.raw_os_error()) => Err(error),
         _ => Ok(socket),

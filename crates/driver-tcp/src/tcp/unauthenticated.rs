@@ -14,6 +14,7 @@ use super::silence::ask_regularly;
 use super::{Tcp, WatchedSocket};
 use crate::attempt::{Attempt, AttemptSide};
 use crate::handshake::Nonce;
+use crate::pacing::send_without_pauses;
 use crate::peers::Slot;
 use crate::poller::SocketInterest;
 
@@ -128,6 +129,7 @@ impl Tcp {
 
     fn add_unauthenticated(&mut self, socket: socket2::Socket, from: IpAddr) {
         let prepared = socket.set_nonblocking(true).and_then(|()| socket.set_tcp_nodelay(true));
+        send_without_pauses(&socket);
         let prepared = prepared.and_then(|()| ask_regularly(&socket, self.links.silence.limit));
         while let Some(surplus) = self.unauthenticated.surplus(from) {
             self.close_unless_opened(surplus);
