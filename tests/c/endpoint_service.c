@@ -178,6 +178,29 @@ static void survive(const char *file) {
     printf("client is done\n");
 }
 
+// Both ends of a connection with which something between them tampers. Prints how it was lost.
+static void lose(const char *file, int is_client) {
+    char uri[URI];
+    combray_connection connection;
+    if (is_client) {
+        read_uri(file, uri);
+        DO(combray_connect(endpoint, uri, "hello", 6, NULL, -1, &connection));
+        SURE(next(0).type == COMBRAY_CONNECTED, "not connected");
+        printf("connected\n");
+        fflush(stdout);
+    } else {
+        write_uri(file);
+        combray_event event = next(0);
+        SURE(event.type == COMBRAY_CONNECT_REQUEST, "event %d", event.type);
+        DO(combray_accept(event.connection, NULL));
+        DO(combray_return(endpoint, &event));
+    }
+    combray_event last = next(0);
+    SURE(last.type == COMBRAY_LOST, "event %d", last.type);
+    int class = class_of(last.status);
+    printf("%s\n", class == MPI_ERR_ACCESS ? "access" : class == MPIX_ERR_PROC_FAILED ? "failed" : "other");
+}
+
 static combray_event next_but_silent(void) {
     combray_event event;
     do event = next(0);
@@ -225,11 +248,12 @@ static void guard(const char *file, int clients) {
     printf("%zu refused\n", refused);
 }
 
-// A client whose key is not that of the service.
+// How much memory this process has, in bytes.
 static long resident(void) {
     long pages = 0;
     FILE *in = fopen("/proc/self/statm", "r");
-    SURE(in && fscanf(in, "%*d %ld", &pages) == 1, "statm");
+    int fields = in ? fscanf(in, "%*d %ld", &pages) : 0;
+    SURE(fields == 1, "%d fields", fields);
     fclose(in);
     return pages * sysconf(_SC_PAGESIZE);
 }
@@ -301,6 +325,7 @@ int main(int argc, char **argv) {
     else if (strcmp(part, "again") == 0) again(file, number);
     else if (strcmp(part, "survive") == 0) survive(file);
     else if (strcmp(part, "watch") == 0) watch(file);
+    else if (strcmp(part, "lose") == 0) lose(file, number);
     else SURE(0, "unknown part %s", part);
     DO(combray_endpoint_close(&endpoint));
     return 0;

@@ -1,11 +1,13 @@
 """Endpoints of programs that were started separately, without a launcher (tests/c/endpoint_service.c)."""
 
 import contextlib
+import ctypes
 import os
 import pathlib
 import random
 import signal
 import socket
+import struct
 import subprocess
 import tempfile
 import threading
@@ -296,6 +298,50 @@ def endpoints_that_encrypt(runner):
                 assert uri.startswith(mark) and ("+" in uri) == ("+" in mark), uri
 
 
+# The system call by which a process gets a descriptor of another one.
+PIDFD_GETFD = 438
+
+
+def connected_sockets(process):
+    """Gives duplicates of the sockets of a process that are connected over TCP."""
+    got = ctypes.CDLL(None, use_errno=True).syscall
+    pidfd = os.pidfd_open(process)
+    try:
+        for number in os.listdir(f"/proc/{process}/fd"):
+            with contextlib.suppress(OSError):
+                if not os.readlink(f"/proc/{process}/fd/{number}").startswith("socket:"):
+                    continue
+                own = got(PIDFD_GETFD, pidfd, int(number), 0)
+                assert own >= 0, os.strerror(ctypes.get_errno())
+                one = socket.socket(fileno=own)
+                with one:
+                    one.getpeername()
+                    if one.family in (socket.AF_INET, socket.AF_INET6) and one.type == socket.SOCK_STREAM:
+                        yield one
+    finally:
+        os.close(pidfd)
+
+
+@places(2)
+def what_is_put_into_an_encrypted_connection_ends_it(runner):
+    """Bytes that look like a record, but were not made with its key, arrive among those of one of both processes: the
+    other one gets the event that says so."""
+    needs_combray(runner)
+    for number in range(2):
+        with uri_file() as file, started() as start:
+            service = start(runner, "lose", file, 0, COMBRAY_NODE="service", ENDPOINT_OPTIONS="encrypt")
+            client = start(runner, "lose", file, 1, COMBRAY_NODE="client")
+            assert client.stdout.readline() == "connected\n"
+            sender, receiver = ((client, service), (service, client))[number]
+            sent = 0
+            for one in connected_sockets(sender.pid):
+                one.send(struct.pack("<H", 40) + bytes(40))
+                sent += 1
+            assert sent > 0
+            assert output_of(receiver) == "access\n"
+            assert output_of(sender) in ("access\n", "failed\n")
+
+
 @places(2)
 def a_request_whose_mark_of_encryption_was_removed_is_refused(runner):
     """A client gets the URI of a service that encrypts without its mark, and does not encrypt itself."""
@@ -335,6 +381,7 @@ SCENARIOS = [
     connections_come_and_go,
     programs_with_the_key_in_a_file,
     endpoints_that_encrypt,
+    what_is_put_into_an_encrypted_connection_ends_it,
     a_request_whose_mark_of_encryption_was_removed_is_refused,
     strangers_change_nothing_but_a_counter,
     a_client_survives_a_killed_service,

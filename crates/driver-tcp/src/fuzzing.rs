@@ -11,6 +11,7 @@ use crate::faulty;
 use crate::handshake::{
     self, CLAIM_BYTES, GREETING_BYTES, HandshakeReply, PROOF_BYTES, REPLY_BYTES,
 };
+use crate::sealed::{SealedStream, sealing_pair};
 use crate::stream::ByteStream;
 
 #[cfg(test)]
@@ -39,6 +40,43 @@ pub fn frames(bytes: &[u8]) {
     }
 }
 
+/// Receives over an encrypted stream what these bytes describe: whole records of the other end, and
+/// bytes of nobody. Each step has a byte with its kind and length, and what is sealed or sent.
+/// Nothing arrives but what came before the first byte of nobody.
+pub fn records(bytes: &[u8]) {
+    let Some((&cut, mut rest)) = bytes.split_first() else { return };
+    let (near, far) = faulty::pair(usize::MAX);
+    let [mut own, other] = sealing_pair();
+    let (mut expected, mut is_changed) = (Vec::new(), false);
+    while let Some((&step, after)) = rest.split_first() {
+        let (content, after) = after.split_at(after.len().min(usize::from(step >> 1)));
+        rest = after;
+        if step & 1 == 0 {
+            let mut record = Vec::new();
+            own.seal(content, &mut record);
+            near.write(&record).expect("there is room");
+            expected.extend_from_slice(if is_changed { &[] } else { content });
+        } else if !content.is_empty() {
+            near.write(content).expect("there is room");
+            is_changed = true;
+        }
+    }
+    far.deliver_in_pieces(&[usize::from(cut)]);
+    drop(near);
+    let stream = SealedStream::new(far, other);
+    let (mut received, mut into) = (Vec::new(), vec![0; 1 + usize::from(cut)]);
+    let error = loop {
+        match stream.read(&mut into) {
+            Ok(count) => received.extend_from_slice(&into[..count]),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(error) => break error,
+        }
+    };
+    assert!(expected.starts_with(&received), "{received:?} in place of {expected:?}");
+    let has_all = received.len() == expected.len() && error.kind() == ErrorKind::UnexpectedEof;
+    assert!(has_all || is_changed, "{} of {} bytes, {error}", received.len(), expected.len());
+}
+
 /// Reads greeting, claim, reply and card. No sender without the secret may be accepted.
 pub fn handshake(bytes: &[u8]) {
     if let Some(greeting) = bytes.first_chunk::<GREETING_BYTES>() {
@@ -62,4 +100,5 @@ pub fn handshake(bytes: &[u8]) {
 fn the_corpora_are_read() {
     replay::replay("tcp_frames", frames);
     replay::replay("tcp_handshake", handshake);
+    replay::replay("tcp_records", records);
 }

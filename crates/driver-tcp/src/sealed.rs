@@ -239,7 +239,7 @@ fn empty(buffer: &mut Vec<u8>) {
 }
 
 /// Returns both ends of an encrypted stream.
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
 pub(crate) fn sealing_pair() -> [Sealing; 2] {
     use sealing::{KeyAgreement, SealingSide};
 
