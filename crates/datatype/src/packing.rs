@@ -9,6 +9,7 @@ use crate::datatype::Datatype;
 ///
 /// # Errors
 /// Class `Arg` if the position lies behind the end, `Truncate` if the data does not fit.
+#[inline]
 pub fn pack(from: &Buffer, out: &mut [u8], position: usize) -> Result<usize> {
     let end = room(position, from.len(), out.len())?;
     from.read(0, &mut out[position..end]);
@@ -19,6 +20,7 @@ pub fn pack(from: &Buffer, out: &mut [u8], position: usize) -> Result<usize> {
 ///
 /// # Errors
 /// Class `Arg` if the position lies behind the end, `Truncate` if there is too little data.
+#[inline]
 pub fn unpack(data: &[u8], position: usize, into: &Buffer) -> Result<usize> {
     let end = room(position, into.len(), data.len())?;
     into.write(0, &data[position..end]);

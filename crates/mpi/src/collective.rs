@@ -79,12 +79,16 @@ impl Collective {
     #[inline(always)]
     fn new(invocation: &Invocation<'_>, task: Task) -> Self {
         let team = Rc::clone(invocation.team());
-        let mut collective = Self { team, form: invocation.form(), task, finally: None };
-        // Afterwards, so that the task is moved once.
+        Self { team, form: invocation.form(), task, finally: None }
+    }
+
+    /// Lets the operation work on copies of memory that the processor does not address. Called
+    /// where the operation begins: a check in [`Collective::new`] would move the task once more.
+    #[inline(always)]
+    fn stage(&mut self) {
         if memory::may_be_distant() {
-            collective.task.stage(&invocation.cache);
+            self.task.stage(&self.team.cache);
         }
-        collective
     }
 
     /// Adds a last step.
@@ -127,7 +131,8 @@ impl Collective {
     ///
     /// # Errors
     /// The first error; other processes are not left waiting.
-    pub fn complete(self, process: &Process) -> Result<()> {
+    pub fn complete(mut self, process: &Process) -> Result<()> {
+        self.stage();
         let Collective { team, form, task, finally } = self;
         debug_assert_eq!(
             form,
@@ -160,6 +165,7 @@ impl Collective {
     /// errors.
     pub fn into_request(mut self, process: &Process) -> Request {
         let form = self.form;
+        self.stage();
         self.task.copy_contribution(&self.team.cache, form);
         let tag = self.team.take_tag(form);
         let operation = ActiveCollective::new(self, tag);

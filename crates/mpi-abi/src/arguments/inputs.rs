@@ -322,41 +322,57 @@ pub enum Packed<B> {
 impl Packed<&[u8]> {
     /// Calls `read` with all bytes, of which it uses at most `length` from `start` on; returns its
     /// result.
+    #[inline(always)]
     pub fn read<R>(&self, start: usize, length: usize, read: impl FnOnce(&[u8]) -> R) -> R {
-        match self {
-            Packed::Bytes(bytes) => read(bytes),
+        let copy;
+        read(match self {
+            Packed::Bytes(bytes) => bytes,
             Packed::Distant(buffer) => {
-                let mut bytes = vec![0; buffer.len()];
-                let end = start.saturating_add(length).min(bytes.len());
-                if start < end {
-                    buffer.read(start, &mut bytes[start..end]);
-                }
-                read(&bytes)
+                copy = copied(buffer, start, length);
+                &copy
             }
-        }
+        })
     }
 }
 
 impl Packed<&mut [u8]> {
     /// Calls `write` with all bytes, of which it changes those from `start` up to the end that it
     /// returns; returns its result.
+    #[inline(always)]
     pub fn write<E>(
         self,
         start: usize,
         write: impl FnOnce(&mut [u8]) -> Result<usize, E>,
     ) -> Result<usize, E> {
-        match self {
-            Packed::Bytes(bytes) => write(bytes),
+        let mut staged = None;
+        let bytes = match self {
+            Packed::Bytes(bytes) => bytes,
             Packed::Distant(buffer) => {
-                let mut bytes = vec![0; buffer.len()];
-                let end = write(&mut bytes)?;
-                if start < end {
-                    buffer.write(start, &bytes[start..end]);
-                }
-                Ok(end)
+                let bytes = vec![0; buffer.len()];
+                &mut staged.insert((buffer, bytes)).1
             }
+        };
+        let end = write(bytes)?;
+        if let Some((buffer, bytes)) = staged
+            && start < end
+        {
+            buffer.write(start, &bytes[start..end]);
         }
+        Ok(end)
     }
+}
+
+/// Returns as many bytes as a buffer has: those of the buffer up to `length` from `start` on, and
+/// otherwise zeros.
+#[cold]
+#[inline(never)]
+fn copied(buffer: &Buffer, start: usize, length: usize) -> Vec<u8> {
+    let mut bytes = vec![0; buffer.len()];
+    let end = start.saturating_add(length).min(bytes.len());
+    if start < end {
+        buffer.read(start, &mut bytes[start..end]);
+    }
+    bytes
 }
 
 fn checked_size(position: usize, size: impl Integer) -> CallOutcome<usize> {

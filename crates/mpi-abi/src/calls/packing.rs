@@ -1,6 +1,7 @@
 //! Packing (sections 5.2 and 5.3 of the standard).
 
 use base::ErrorClass;
+use memory::Buffer;
 
 use crate::arguments::{ElementsArgument, KnownCommunicator, KnownDatatype, OutInteger, Packed};
 use crate::call::Call;
@@ -14,11 +15,9 @@ pub fn pack(
     _comm: KnownCommunicator,
 ) -> CallOutcome<()> {
     let start = checked_position(6, position)?;
-    let end = out.write(start, |out| match inbuf.plain_buffer(call) {
-        Some(from) => Ok(datatype::pack(&from, out, start)?),
-        None if call.library.devices.get().is_some() => {
-            Ok(datatype::pack(&inbuf.buffer(call)?, out, start)?)
-        }
+    let from = buffer_to_pack(call, &inbuf)?;
+    let end = out.write(start, |out| match &from {
+        Some(from) => Ok(datatype::pack(from, out, start)?),
         None => inbuf.show_memory(call, |elements, memory| elements.pack(memory, out, start)),
     });
     position.set(end? as i64)
@@ -32,18 +31,24 @@ pub fn unpack(
     _comm: KnownCommunicator,
 ) -> CallOutcome<()> {
     let start = checked_position(3, position)?;
-    let end = match outbuf.plain_buffer(call) {
+    let end = match buffer_to_pack(call, &outbuf)? {
         Some(into) => data.read(start, into.len(), |data| datatype::unpack(data, start, &into))?,
-        None if call.library.devices.get().is_some() => {
-            let into = outbuf.buffer(call)?;
-            data.read(start, into.len(), |data| datatype::unpack(data, start, &into))?
-        }
         None => outbuf.show_memory(call, |elements, memory| {
             let length = elements.datatype.packed_size(elements.count)?;
             data.read(start, length, |data| elements.unpack(data, start, memory))
         })?,
     };
     position.set(end as i64)
+}
+
+/// Returns elements as a buffer, if they are contiguous or may be in memory that the processor does
+/// not address. Others are packed by their datatype, for which no buffer need be made.
+#[inline(always)]
+fn buffer_to_pack(call: &Call, elements: &ElementsArgument) -> CallOutcome<Option<Buffer>> {
+    match elements.plain_buffer(call) {
+        None if call.library.devices.get().is_some() => elements.buffer(call).map(Some),
+        plain => Ok(plain),
+    }
 }
 
 pub fn pack_size(

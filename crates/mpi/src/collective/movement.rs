@@ -32,6 +32,7 @@ pub fn barrier(invocation: &Invocation<'_>) -> Result<Collective> {
 ///
 /// # Errors
 /// `Root` if there is no such rank.
+#[inline(always)]
 pub fn bcast(invocation: &Invocation<'_>, root: Root, buffer: Buffer) -> Result<Collective> {
     let bytes = buffer.len();
     let schedule = match invocation.remote() {
@@ -48,6 +49,7 @@ pub fn bcast(invocation: &Invocation<'_>, root: Root, buffer: Buffer) -> Result<
 /// data only reads. If the schedule moves parts of data that is not contiguous, the data is
 /// packed before the operation or unpacked after it. A small contribution to an operation that
 /// continues after the call is copied before.
+#[inline]
 fn over_bytes(
     invocation: &Invocation<'_>,
     schedule: Rc<Schedule>,
@@ -62,7 +64,18 @@ fn over_bytes(
         let memories = OperationMemory::plain(None, Some(buffer), 1);
         return Collective::new(invocation, Task::moving(schedule, memories));
     }
-    let packed = invocation.cache.scratch(bytes);
+    over_packed_bytes(invocation, schedule, buffer, source)
+}
+
+/// Prepares the operation of [`over_bytes`] on a copy of the bytes.
+#[inline(never)]
+fn over_packed_bytes(
+    invocation: &Invocation<'_>,
+    schedule: Rc<Schedule>,
+    buffer: Buffer,
+    source: Root,
+) -> Collective {
+    let packed = invocation.cache.scratch(buffer.len());
     let is_source = source.is_here(invocation);
     if is_source && invocation.form() == CallForm::Nonblocking {
         buffer.copy_to(&packed);

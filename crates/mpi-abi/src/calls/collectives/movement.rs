@@ -23,10 +23,12 @@ impl InPlacePermission {
     }
 }
 
+#[inline(always)]
 pub fn barrier(_call: &Call, comm: &Invocation<'_>) -> CallOutcome<Collective> {
     Ok(collective::barrier(comm)?)
 }
 
+#[inline(always)]
 pub fn bcast(
     call: &Call,
     buffer: Option<ElementsArgument>,
