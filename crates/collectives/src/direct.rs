@@ -46,7 +46,8 @@ pub(crate) fn cost(
     }
     estimate.fetch(moved.0, moved.1, copies);
     estimate.take_across(member, moved.0, moved.1, Takers::of(moved.0 < size));
-    estimate.reduce(size, combine);
+    let steps = combine.div_ceil(PIECE_BYTES) as u64;
+    estimate.repeat(steps, |one| one.reduce(size, combine.min(PIECE_BYTES)));
     let lookers = if moved.0 < size { 1 } else { size };
     estimate.repeat(2, |one| one.look(lookers, size - 1));
     estimate.repeat(2, TimeEstimate::flag);

@@ -336,9 +336,12 @@ impl<'a> TimeEstimate<'a> {
         self.add(one.min(other) / u128::from(pieces.max(1)));
     }
 
-    /// Adds a combination of operands that are read from slots meanwhile.
+    /// Adds a combination of operands that are read from slots meanwhile. Where the operands, the
+    /// result and the slots exceed the private caches, the combination takes its time in addition.
     pub fn reduce_streaming(&mut self, active: u64, bytes: usize) {
-        self.work(active, bytes, self.slot_ps().max(self.situation.costs.reduce_ps));
+        let (slot, combined) = (self.slot_ps(), self.situation.costs.reduce_ps);
+        let is_cached = bytes <= 2 * CACHED_BYTES_MAX;
+        self.work(active, bytes, if is_cached { slot.max(combined) } else { slot + combined });
     }
 
     fn work(&mut self, active: u64, bytes: usize, picoseconds: u64) {
