@@ -64,7 +64,8 @@ impl Engine {
         let Send { gate, peer, context, tag, synchronous, ref buffer } = *send;
         let length = buffer.len();
         let Some(state) = self.gates.get_mut(gate) else { return false };
-        let Some(last) = state.outbox.back() else { return false };
+        let mut newest = state.outbox.iter().rev().map(|waiting| waiting.chunk);
+        let Some(last) = newest.next() else { return false };
         let Some(flow) = self.contexts[context.0].out_flows.get_mut(peer) else { return false };
         let free = length <= BATCHED_BYTES_MAX.min(state.whole_bytes_max)
             && eager_cost(length) <= state.credit
@@ -80,10 +81,12 @@ impl Engine {
             PlainPacket { flow: flow.number, sequence: flow.sequence, tag, length, buffer };
         let bytes = packet.packet_len();
         let room = BATCH_BYTES_MAX.min(state.packet_bytes_max - wire::NUMBER_BYTES);
-        let index = match last.chunk {
+        let index = match last {
             Chunk::Batch(index) => {
                 let batch = &self.batches.waiting[index];
+                // While the message before it waits, the program may wait for that.
                 let joins = (batch.context, batch.peer) == (context, peer)
+                    && matches!(newest.next(), Some(Chunk::Eager(_)))
                     && batch.records.len() + bytes <= room;
                 joins.then_some(index)
             }
@@ -116,6 +119,11 @@ impl Engine {
         let index = self.batches.waiting.insert(batch).index;
         self.push_chunk(gate, Chunk::Batch(index));
         index
+    }
+
+    /// Whether messages wait in batches. No request of a program completes when they leave.
+    pub fn has_batches(&self) -> bool {
+        self.batches.waiting.len() > 0
     }
 
     /// Forgets a batch that was written to its packet.

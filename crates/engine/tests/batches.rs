@@ -141,6 +141,18 @@ fn other_messages_do_not_join() {
 }
 
 #[test]
+fn nothing_joins_a_batch_that_no_request_precedes() {
+    let mut pair = Pair::new(1, "auto");
+    let first = pair.submit(0, 1, 512);
+    assert!((2..5).all(|number| pair.join(0, number, 500)), "together they exceed a packet");
+    assert!(pair.carry(0) && pair.engines[0].is_complete(first));
+    assert!(pair.engines[0].has_batches());
+    assert!(!pair.join(0, 5, 8), "a program that waits for its sends would make no progress");
+    pair.exchange();
+    assert!(!pair.engines[0].has_batches());
+}
+
+#[test]
 fn a_failed_peer_leaves_no_batch() {
     let mut pair = Pair::new(1, "auto");
     let first = pair.submit(0, 1, 8);

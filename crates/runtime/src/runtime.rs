@@ -484,17 +484,28 @@ impl Runtime {
         self.rails.doorbell()
     }
 
-    /// Makes one round of progress: takes what has arrived, sends what can go. Returns whether
-    /// there was anything to do.
+    /// Makes progress: takes what has arrived, sends what can go. Returns whether there was anything
+    /// to do.
     #[inline]
     pub fn progress(&mut self) -> bool {
         self.gathering.end();
-        let Self { rails, deferred, engine, fatal, instruments, .. } = self;
-        let mut active = rails.poll(&mut deferred.receiver(engine, fatal, instruments));
-        if active || self.engine.has_work_or_failures() {
-            active |= self.follow_up();
+        let (active, mut sent) = self.make_round();
+        // What the program waits for may have left before messages of a batch, which no request
+        // follows: the program need not make another round.
+        while sent && self.engine.has_batches() {
+            (_, sent) = self.make_round();
         }
         active
+    }
+
+    /// Makes one round of progress. Returns whether there was anything to do, and whether anything
+    /// was sent.
+    #[inline]
+    fn make_round(&mut self) -> (bool, bool) {
+        let Self { rails, deferred, engine, fatal, instruments, .. } = self;
+        let active = rails.poll(&mut deferred.receiver(engine, fatal, instruments));
+        let sent = (active || self.engine.has_work_or_failures()) && self.follow_up();
+        (active || sent, sent)
     }
 
     /// Handles the consequences of arrived packets; returns whether any packet could be sent.
