@@ -141,6 +141,18 @@ def spawned_processes_get_free_slots(runner):
                 assert sorted(sum(places[at:at + 2], ())) == ["box2", "box2", "box3", "box3"], output
 
 
+@places(4)
+def all_members_leave_an_operation_in_which_a_spawned_process_has_failed(runner):
+    """One of the parents has no connection to the killed process, and learns of it from the other one."""
+    with hosts(runner, 2) as here:
+        for operation in "disconnect", "allreduce":
+            options = ("-n", "2", "--keep-going", "--timeout", "20")
+            job = here.job("box1:2,box2:2", runner.build / "spawned_left", operation, options=options)
+            code, output, _ = scenarios.run(job)
+            left = re.findall("^parent . goes on$", output, re.MULTILINE)
+            assert code == 0 and len(left) == 2, f"exit code {code}\n{output}"
+
+
 @places(8)
 def independent_spawned_jobs_end_well_on_other_hosts(runner):
     """The root runs under an agent, as do the processes that it spawns: on its host and on another."""
@@ -382,6 +394,7 @@ def over_real_ssh(runner):
 SCENARIOS = [
     jobs_on_different_hosts_connect,
     spawned_processes_get_free_slots,
+    all_members_leave_an_operation_in_which_a_spawned_process_has_failed,
     independent_spawned_jobs_end_well_on_other_hosts,
     ranks_run_on_their_hosts,
     all_is_as_on_one_machine,

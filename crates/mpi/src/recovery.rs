@@ -1,5 +1,6 @@
 //! Recovery of a program after a process has failed: revoking communicators, agreeing, shrinking
-//! communicators to the remaining processes, and freeing shared objects.
+//! communicators to the remaining processes, freeing shared objects, and reporting failed processes
+//! of other jobs.
 //!
 //! The messages of this module use a message space of their own, in which each process has its
 //! rank in the job. A message names the communicator by its message spaces. It therefore reaches
@@ -73,10 +74,11 @@ struct ArrivingMessage {
 }
 
 /// Tags of messages: the communicator was revoked; a message of an agreement; the sender has
-/// departed from the object of the communicator.
+/// departed from the object of the communicator; members of the communicator have failed.
 const REVOKED: i32 = 0;
 const AGREEMENT: i32 = 1;
 const DEPARTURE: i32 = 2;
+const FAILURES: i32 = 3;
 
 impl Recovery {
     /// The identifier of the message space for recovery.
@@ -161,6 +163,7 @@ impl Process {
                 }
             }
             DEPARTURE => self.note_departed(message.from, block, rest),
+            FAILURES => self.take_failures(block, rest),
             _ => {}
         }
     }
@@ -234,6 +237,37 @@ impl Process {
         if let Some(request) = self.post_send(to, self.recovery().context, to.0, tag, buffer) {
             self.runtime().detach(request);
         }
+    }
+
+    /// Reports to the other members of a communicator of several jobs that some of its members have
+    /// failed. No launcher reports failures of the processes of another job, and only a process
+    /// with a connection to the failed one learns of them without this report. The others would
+    /// wait for ever for members that end an operation early because of the failure.
+    pub(crate) fn report_failures(&self, team: &Team, failed: &[GateId]) {
+        let (Some(block), members) = (team.context_block(), team.all_members()) else { return };
+        let ranks = failed.iter().filter_map(|&gate| members.rank_of(gate));
+        let report: Vec<u8> = ranks.flat_map(u32::to_le_bytes).collect();
+        if report.is_empty() || members.is_of_one_job(self) {
+            return;
+        }
+        for gate in members.gates() {
+            self.send_recovery_message(gate, FAILURES, block, &report);
+        }
+    }
+
+    /// Marks the reported processes of other jobs as failed. The launcher reports those of the own
+    /// job, of which a process may also end without a failure.
+    fn take_failures(&self, block: ContextBlock, report: &[u8]) {
+        let Some(team) = self.team_of(block) else { return };
+        let (ranks, _) = report.as_chunks();
+        for rank in ranks {
+            let gate = team.all_members().gate(u32::from_le_bytes(*rank));
+            if let Some(gate) = gate.filter(|&gate| self.runtime().is_of_other_job(gate)) {
+                self.learn_failure(gate);
+            }
+        }
+        // Operations that wait for other members check now whether they must end.
+        self.wait_state.count_long_wait();
     }
 
     /// Marks a process as failed that another process has reported as failed.

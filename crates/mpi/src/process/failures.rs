@@ -75,16 +75,19 @@ impl Process {
         is_due
     }
 
-    /// Makes collective operations fail on communicators with failed members.
+    /// Makes collective operations fail on communicators with failed members, and reports new
+    /// failures to the members of other jobs.
     pub(crate) fn note_failures(&self) {
         let failed = self.runtime().failed().to_vec();
-        if self.failures_noted.replace(failed.len()) == failed.len() {
+        let noted = self.failures_noted.replace(failed.len());
+        if noted == failed.len() {
             return;
         }
         for team in self.teams().living() {
             let members = team.all_members();
             if let Some(member) = failed.iter().find_map(|&gate| members.rank_of(gate)) {
                 team.cache.note_failure(member);
+                self.report_failures(&team, &failed[noted..]);
             }
         }
     }
