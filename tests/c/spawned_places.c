@@ -2,7 +2,8 @@
 // other, and prints on which hosts they run: tests/scenarios/hosts.py starts it.
 // The last process is the root. After the argument "each", all processes spawn at the same time,
 // each alone, and the spawned processes of all of them exist at the same time. An argument such as
-// host=a is the info key of the spawns that follow.
+// host=a is the info key of the spawns that follow. If TEST_END_US is set, spawned processes live
+// for so many microseconds after MPI_Finalize.
 #include "check.h"
 
 enum { TAG = 5, NAME_BYTES = MPI_MAX_PROCESSOR_NAME };
@@ -59,7 +60,10 @@ int main(int argc, char **argv) {
     MPI_Comm_get_parent(&parents);
     if (parents != MPI_COMM_NULL) {
         be_child(parents);
-        return check_end();
+        int code = check_end();
+        const char *pause = getenv("TEST_END_US");
+        if (pause != NULL) usleep((useconds_t)atoi(pause));
+        return code;
     }
     int *universe, is_set, size;
     MPI_Comm_size(MPI_COMM_WORLD, &size);

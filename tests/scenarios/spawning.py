@@ -3,6 +3,7 @@ jobs ends, and nothing is left of what must end with it."""
 
 import contextlib
 import json
+import os
 import pathlib
 import re
 import signal
@@ -197,6 +198,17 @@ def parents_get_an_error_when_a_spawned_job_fails(runner):
             wait_until_gone(copy)
 
 
+@places(3)
+def processes_that_have_finalized_give_back_their_slots(runner):
+    """The first spawned processes live for longer than slots are waited for."""
+    needs_combray(runner)
+    environment = {**os.environ, "TEST_END_US": "6000000"}
+    for options in [], ["--nooversubscribe"]:
+        words = ["--hosts", "localhost:3", *options, "-n", "1", str(runner.build / "spawned_places"), "2", "2"]
+        code, output, _ = run([*runner.mpiexec, *words], env=environment)
+        assert code == 0 and output.count("children:") == 2 and "slots" not in output, f"exit code {code}\n{output}"
+
+
 SCENARIOS = [
     a_spawned_job_ends_when_a_process_without_launcher_is_killed,
     a_spawned_job_ends_when_the_job_of_its_parents_fails,
@@ -208,4 +220,5 @@ SCENARIOS = [
     checks_and_profiles_cover_spawned_jobs,
     survivors_of_both_jobs_spawn_another_process,
     parents_get_an_error_when_a_spawned_job_fails,
+    processes_that_have_finalized_give_back_their_slots,
 ]

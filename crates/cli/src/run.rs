@@ -29,8 +29,8 @@ use base::limits::PROGRAM_PROCESSES_MAX;
 use base::variables;
 use launcher::binding::{HostOrder, Oversubscription, PolicyOption};
 use launcher::{
-    Application, Claim, Host, HostAccess, JobPlan, LineTag, OwnHost, SlotTable, SpawnedOrigin,
-    WithoutSlot,
+    Application, Claim, Host, HostAccess, JobPlan, LineTag, OwnHost, SlotExpectation, SlotTable,
+    SpawnedOrigin, WithoutSlot,
 };
 use options::{Meaning, ValueCount};
 
@@ -105,10 +105,12 @@ pub fn run_spawned(words: &[OsString]) -> Result<i32, String> {
     }
 }
 
-/// How long a spawned job waits for slots of jobs that are about to end, before its processes share
-/// slots or are refused, and the time between two looks. The end of a job takes milliseconds, but a
-/// second or more on a machine with many more running processes than cores.
+/// How long a spawned job waits for slots of jobs that may be about to end, before its processes
+/// share slots or are refused, and the time between two looks. The end of a job takes milliseconds,
+/// but a second or more on a machine with many more running processes than cores. A job that has
+/// begun to end is therefore waited for much longer.
 const SLOTS_RETURN_MAX: Duration = Duration::from_secs(1);
+const SLOTS_RETURN_MAX_AT_END: Duration = Duration::from_secs(30);
 const SLOTS_RETURN_MAX_BEFORE_REFUSAL: Duration = Duration::from_secs(5);
 const SLOTS_PAUSE: Duration = Duration::from_millis(10);
 
@@ -131,11 +133,13 @@ fn plan_spawned(words: &[OsString], origin: &mut SpawnedOrigin) -> Result<JobPla
         let oversubscribe = slots.without_slot == WithoutSlot::Share;
         let plan = JobPlan { open_ahead, oversubscribe, slot_table: slots, ..*plan };
         // A program that disconnects from its workers and spawns others expects their slots.
-        let patience = match plan.oversubscribe {
-            true => SLOTS_RETURN_MAX,
-            false => SLOTS_RETURN_MAX_BEFORE_REFUSAL,
+        let patience = match origin.expectation {
+            SlotExpectation::No => Duration::ZERO,
+            SlotExpectation::Soon => SLOTS_RETURN_MAX_AT_END,
+            SlotExpectation::Perhaps if plan.oversubscribe => SLOTS_RETURN_MAX,
+            SlotExpectation::Perhaps => SLOTS_RETURN_MAX_BEFORE_REFUSAL,
         };
-        if origin.slots_may_return && plan.lacks_slots() && begun.elapsed() < patience {
+        if begun.elapsed() < patience && plan.lacks_slots() {
             std::thread::sleep(SLOTS_PAUSE);
             continue;
         }

@@ -516,6 +516,9 @@ impl<'a> JobState<'a> {
     fn receive_pmi(&mut self, rank: u32, bytes: &[u8]) {
         let actions = self.server.receive(rank, bytes);
         actions.into_iter().for_each(|action| self.act(action));
+        if self.server.mpi_state(rank) == MpiState::Finalized {
+            self.note_finalized(rank);
+        }
     }
 
     /// Reports to the PMI server that a process has ended well and that no process that it left

@@ -56,8 +56,8 @@ pub use preview::{Preview, preview};
 use rankfile::RankPlace;
 pub use slot_table::{SlotTable, WithoutSlot};
 pub use spawned::{
-    AddressedOrder, Claim, SpawnedMessage, SpawnedNotice, SpawnedOrder, SpawnedOrigin,
-    SpawnedSummary,
+    AddressedOrder, Claim, SlotExpectation, SpawnedMessage, SpawnedNotice, SpawnedOrder,
+    SpawnedOrigin, SpawnedSummary,
 };
 use sys::cores;
 use terminal_input::TerminalInput;

@@ -56,8 +56,12 @@ pub enum SpawnedNotice {
     Initialized,
     /// It no longer depends on the processes that have spawned it.
     Independent,
-    /// One of its processes has ended, and does not need its slot of this host any more.
+    /// One of its processes has ended or finalized MPI, and does not need its slot of this host any
+    /// more.
     Returned(String),
+    /// One of its processes has finalized MPI. All of them have begun to, as they wait for each
+    /// other there, so the job soon ends.
+    Finalizing,
     /// It has ended with this exit code.
     Ended(i32),
 }
@@ -96,13 +100,25 @@ pub enum SpawnedOrder {
         version: u64,
         /// The table, as [`SlotTable`](crate::SlotTable) prints it.
         table: String,
-        /// Whether slots may soon come back: a job has them that no longer depends on its parents.
-        may_return: bool,
+        /// Whether slots are about to come back.
+        expectation: SlotExpectation,
     },
     /// The slots are taken.
     Taken,
     /// The user, or the time limit, ends all jobs with this signal, or sends it to all.
     Signal(i32),
+}
+
+/// Whether slots of spawned jobs are about to come back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum SlotExpectation {
+    /// All jobs with slots depend on their parents.
+    #[default]
+    No,
+    /// A job with slots no longer depends on its parents. It may end soon, or compute for long.
+    Perhaps,
+    /// The processes of a job with slots finalize MPI.
+    Soon,
 }
 
 /// The signals that end all jobs; others are passed to their processes.

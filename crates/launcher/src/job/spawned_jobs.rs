@@ -15,7 +15,8 @@ use crate::SlotTable;
 use crate::pmi_server::MpiState;
 use crate::protocol::AgentOrder;
 use crate::spawned::{
-    AddressedOrder, ENDS_ALL, SpawnedMessage, SpawnedNotice, SpawnedOrder, SpawnedSummary, encoded,
+    AddressedOrder, ENDS_ALL, SlotExpectation, SpawnedMessage, SpawnedNotice, SpawnedOrder,
+    SpawnedSummary, encoded,
 };
 
 /// The jobs, and the slots for all of them.
@@ -36,6 +37,8 @@ pub(super) struct SpawnedJobs {
     /// The ranks of the own job that have called `MPI_Init`, and whether that was reported.
     initialized: FinishedPrefix,
     are_initialized: bool,
+    /// Whether it was reported that a rank of the own job has finalized MPI.
+    are_finalizing: bool,
 }
 
 /// A job below this one.
@@ -46,6 +49,8 @@ pub(super) struct SpawnedJob {
     /// The job whose processes have spawned it; none: the own one.
     parent: Option<String>,
     pub stage: SpawnedStage,
+    /// Whether its processes finalize MPI.
+    is_finalizing: bool,
     begun: Instant,
     pub summary: SpawnedSummary,
     slots: Vec<(String, u32)>,
@@ -74,6 +79,7 @@ impl SpawnedJobs {
             are_ending: false,
             initialized: FinishedPrefix::default(),
             are_initialized: false,
+            are_finalizing: false,
         }
     }
 
@@ -145,6 +151,7 @@ impl SpawnedJobs {
                 link,
                 parent: message.parent.clone(),
                 stage: SpawnedStage::Starting,
+                is_finalizing: false,
                 begun: now,
                 summary: SpawnedSummary::default(),
                 slots: Vec::new(),
@@ -158,6 +165,7 @@ impl SpawnedJobs {
             SpawnedNotice::Started => job.stage = job.stage.max(SpawnedStage::BeforeInit),
             SpawnedNotice::Initialized => job.stage = job.stage.max(SpawnedStage::Connected),
             SpawnedNotice::Independent => job.stage = SpawnedStage::Independent,
+            SpawnedNotice::Finalizing => job.is_finalizing = true,
             SpawnedNotice::Returned(host) => self.give_back_of(&message.job, host),
             SpawnedNotice::Ended(code) => {
                 let failed = job.stage == SpawnedStage::Independent && *code != 0;
@@ -183,16 +191,26 @@ impl SpawnedJobs {
                 Some(SpawnedOrder::Taken)
             }
             SpawnedNotice::Take { .. } | SpawnedNotice::Hosts => {
-                let is_leaving = |job: &SpawnedJob| {
-                    job.stage == SpawnedStage::Independent && !job.slots.is_empty()
-                };
+                let with_slots = self.jobs.values().filter(|job| !job.slots.is_empty());
+                let expectation = with_slots.map(SpawnedJob::expectation).max();
                 Some(SpawnedOrder::Hosts {
                     version: self.version,
                     table: self.slots.to_string(),
-                    may_return: self.jobs.values().any(is_leaving),
+                    expectation: expectation.unwrap_or_default(),
                 })
             }
             _ => None,
+        }
+    }
+}
+
+impl SpawnedJob {
+    /// Whether its slots are about to come back.
+    fn expectation(&self) -> SlotExpectation {
+        match self.stage {
+            _ if self.is_finalizing => SlotExpectation::Soon,
+            SpawnedStage::Independent => SlotExpectation::Perhaps,
+            _ => SlotExpectation::No,
         }
     }
 }
@@ -276,6 +294,15 @@ impl JobState<'_> {
         if let Some(host) = self.spawned.give_back_rank(rank) {
             self.report_above(SpawnedNotice::Returned(host));
         }
+    }
+
+    /// Gives back the slot of a rank that has finalized MPI. What it still does is seldom more than
+    /// to end, and the first such rank shows that the job ends.
+    pub(super) fn note_finalized(&mut self, rank: u32) {
+        if !std::mem::replace(&mut self.spawned.are_finalizing, true) {
+            self.report_above(SpawnedNotice::Finalizing);
+        }
+        self.give_back_slot(rank);
     }
 
     /// Reports once to the launcher above that all ranks have called `MPI_Init`.

@@ -12,7 +12,9 @@ use sys::cores;
 use sys::process::{self, Interest};
 
 use super::line_socket::LineSocket;
-use super::{AddressedOrder, SpawnedMessage, SpawnedNotice, SpawnedOrder, SpawnedSummary};
+use super::{
+    AddressedOrder, SlotExpectation, SpawnedMessage, SpawnedNotice, SpawnedOrder, SpawnedSummary,
+};
 use super::{ENDS_ALL, address, encoded};
 use crate::local::host_name;
 use crate::protocol::START_TIME_MAX;
@@ -36,8 +38,8 @@ pub struct SpawnedOrigin {
     is_asked: bool,
     /// The version of the table of slots that was received last.
     version: u64,
-    /// Whether slots of that table may soon come back.
-    pub slots_may_return: bool,
+    /// Whether slots of that table are about to come back.
+    pub expectation: SlotExpectation,
 }
 
 /// Whether a spawned job got its slots.
@@ -78,7 +80,7 @@ impl SpawnedOrigin {
         // If the system does not allow it, only the name is missing.
         let _ = std::fs::write("/proc/self/comm", SPAWNED_LAUNCHER);
         let is_asked = above.is_some();
-        Ok(Some(Self { parent, above, is_asked, version: 0, slots_may_return: false }))
+        Ok(Some(Self { parent, above, is_asked, version: 0, expectation: SlotExpectation::No }))
     }
 
     /// Waits for the name of the port to which the processes of the job connect.
@@ -104,9 +106,9 @@ impl SpawnedOrigin {
             true => above.answer()?,
             false => above.ask(SpawnedNotice::Hosts)?,
         };
-        let SpawnedOrder::Hosts { version, table, may_return } = answer else { return Ok(None) };
+        let SpawnedOrder::Hosts { version, table, expectation } = answer else { return Ok(None) };
         self.version = version;
-        self.slots_may_return = may_return;
+        self.expectation = expectation;
         Ok(Some(SlotTable::parse(&table).unwrap_or_default()))
     }
 

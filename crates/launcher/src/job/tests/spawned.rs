@@ -3,7 +3,9 @@
 use hangs::SpawnedStage;
 
 use super::*;
-use crate::spawned::{AddressedOrder, SpawnedMessage, SpawnedOrder, SpawnedSummary, encoded};
+use crate::spawned::{
+    AddressedOrder, SlotExpectation, SpawnedMessage, SpawnedOrder, SpawnedSummary, encoded,
+};
 
 fn message(job: &str, notice: SpawnedNotice) -> SpawnedMessage {
     SpawnedMessage { job: job.to_owned(), parent: None, notice }
@@ -192,7 +194,7 @@ fn slots_are_taken_once_and_come_back() {
     let hosts = |version, table: &str| SpawnedOrder::Hosts {
         version,
         table: table.to_owned(),
-        may_return: false,
+        expectation: SlotExpectation::No,
     };
     test.hears(0, 0, SpawnedNotice::Hosts);
     test.hears(1, 1, SpawnedNotice::Hosts);
@@ -250,13 +252,32 @@ fn slots_of_jobs_that_are_about_to_end_are_worth_waiting_for() {
     let mut test = TestJob::with_slots(&plan, "host0=4/1,host1=4/1,");
     test.hears(0, 0, SpawnedNotice::Hosts);
     test.hears(0, 0, takes(0, &[("host0", 2)]));
-    for (notice, expected) in [(SpawnedNotice::Started, false), (SpawnedNotice::Independent, true)]
-    {
+    for (notice, expected) in [
+        (SpawnedNotice::Started, SlotExpectation::No),
+        (SpawnedNotice::Independent, SlotExpectation::Perhaps),
+        (SpawnedNotice::Finalizing, SlotExpectation::Soon),
+        (SpawnedNotice::Returned("host0".to_owned()), SlotExpectation::Soon),
+        (SpawnedNotice::Returned("host0".to_owned()), SlotExpectation::No),
+    ] {
         test.hears(0, 0, notice);
         test.hears(1, 1, SpawnedNotice::Hosts);
-        let [SpawnedOrder::Hosts { may_return, .. }] = test.told(1, 1)[..] else { panic!() };
-        assert_eq!(may_return, expected);
+        let [SpawnedOrder::Hosts { expectation, .. }] = test.told(1, 1)[..] else { panic!() };
+        assert_eq!(expectation, expected);
     }
+}
+
+#[test]
+fn a_spawned_job_gives_back_slots_when_its_processes_have_finalized() {
+    let plan = plan(false);
+    let mut test = TestJob::named(&plan, "spawned");
+    test.report(0, AgentReport::PmiData(0, b"cmd=init pmi_version=1 pmi_subversion=1\n".to_vec()));
+    test.sent_above.clear();
+    test.report(0, AgentReport::PmiData(0, b"cmd=finalize\n".to_vec()));
+    test.report(0, AgentReport::Ended(0, End::Code(0)));
+    let sent: Vec<SpawnedNotice> =
+        test.sent_above.iter().map(|message| message.notice.clone()).collect();
+    let returned = SpawnedNotice::Returned("host0".to_owned());
+    assert_eq!(sent, [SpawnedNotice::Finalizing, returned]);
 }
 
 #[test]
