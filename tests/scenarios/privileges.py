@@ -156,11 +156,11 @@ if kind in ("huge", "rude"):
     identity = {"job": escapes, "rank": 0, "size": 2**32 - 2 if kind == "huge" else 2, "hosts": 1, "here": [0, 1],
                 "host": sys.argv[2], "program": escapes, "joined": 2**64 - 1}
     text = json.dumps(identity).encode()
-    memory = os.memfd_create("combray-questions")
+    memory = os.memfd_create("combray-asks-2")
     os.truncate(memory, 2**32 if kind == "huge" else 2**17)
     os.pwrite(memory, text, 4096 + 8)
     os.pwrite(memory, struct.pack("<Q", len(text)), 4096)
-    os.pwrite(memory, struct.pack("<i", os.getpid()), 64)
+    os.pwrite(memory, struct.pack("<i", os.getpid()), 128)
     print("ready", flush=True)
     time.sleep(1000)
 listener = socket.socket(socket.AF_UNIX)

@@ -87,9 +87,12 @@ pub enum Completeness {
     MoreComes,
 }
 
-/// The name of the memory file, and the beginning of its link target in /proc/PID/fd.
-const LABEL: &std::ffi::CStr = c"combray-questions";
-const LINK: &str = "/memfd:combray-questions";
+/// The name of the memory file, and the beginning of its link target in /proc/PID/fd. A library or
+/// a command of another version, whose file has another layout, neither reads nor writes this file:
+/// each layout has a name that begins with no name of an earlier one. The earlier one was
+/// "combray-questions", whose table began at byte 64.
+const LABEL: &std::ffi::CStr = c"combray-asks-2";
+const LINK: &str = "/memfd:combray-asks-2";
 
 /// Stands in the place of the number of a question before the report about a crash.
 const CRASH: u64 = u64::MAX;
@@ -472,6 +475,16 @@ mod tests {
         assert_eq!((slot.question(), found.answer()), (1, None));
         slot.answer(1, Completeness::Whole, b"waits");
         assert_eq!(found.answer(), Some((Completeness::Whole, b"waits".to_vec())));
+    }
+
+    #[test]
+    fn versions_with_another_layout_find_no_file() {
+        let earlier = c"combray-questions";
+        let file = sys::mapping::create_memory_file(earlier, 2 * SLOT_BYTES as usize).unwrap();
+        assert!(inherited::is_sound(&file, earlier) && !inherited::is_sound(&file, LABEL));
+        let board = QuestionBoard::new(1).unwrap();
+        assert!(inherited::is_sound(&board.file, LABEL));
+        assert!(!inherited::is_sound(&board.file, earlier));
     }
 
     #[test]
