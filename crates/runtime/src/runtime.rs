@@ -484,8 +484,8 @@ impl Runtime {
         self.rails.doorbell()
     }
 
-    /// Makes progress: takes what has arrived, sends what can go. Returns whether there was anything
-    /// to do.
+    /// Makes progress: takes what has arrived, sends what can go. Returns whether there was
+    /// anything to do.
     #[inline]
     pub fn progress(&mut self) -> bool {
         self.gathering.end();
