@@ -201,6 +201,37 @@ static void lose(const char *file, int is_client) {
     printf("%s\n", class == MPI_ERR_ACCESS ? "access" : class == MPIX_ERR_PROC_FAILED ? "failed" : "other");
 }
 
+// A client sends a long message and short ones, and is killed. The service, which looks at them
+// only then, gets the first ones or none, and no message after one that is missing.
+static void gap(const char *file, int is_client) {
+    char uri[URI], dead[4096];
+    static int bytes[LONG / sizeof(int)];
+    combray_connection connection;
+    combray_event event;
+    if (is_client) {
+        read_uri(file, uri);
+        DO(combray_connect(endpoint, uri, "hello", 6, NULL, -1, &connection));
+        SURE(next(0).type == COMBRAY_CONNECTED, "not connected");
+        for (bytes[0] = 0; bytes[0] < 8; bytes[0]++)
+            DO(combray_send(connection, bytes, bytes[0] == 3 ? sizeof bytes : sizeof(int), NULL, 0));
+        raise(SIGKILL);
+    }
+    write_uri(file);
+    event = next(0);
+    SURE(event.type == COMBRAY_CONNECT_REQUEST, "event %d", event.type);
+    DO(combray_accept(event.connection, NULL));
+    DO(combray_return(endpoint, &event));
+    snprintf(dead, sizeof dead, "%s.dead", file);
+    while (access(dead, F_OK) != 0) usleep(1000);
+    for (int expected = 0; (event = next(0)).type == COMBRAY_RECEIVED; expected++) {
+        int number = *(int *)event.data;
+        SURE(number == expected, "message %d after %d", number, expected - 1);
+        DO(combray_return(endpoint, &event));
+    }
+    SURE(event.type == COMBRAY_LOST, "event %d", event.type);
+    printf("service is done\n");
+}
+
 static combray_event next_but_silent(void) {
     combray_event event;
     do event = next(0);
@@ -326,6 +357,7 @@ int main(int argc, char **argv) {
     else if (strcmp(part, "survive") == 0) survive(file);
     else if (strcmp(part, "watch") == 0) watch(file);
     else if (strcmp(part, "lose") == 0) lose(file, number);
+    else if (strcmp(part, "gap") == 0) gap(file, number);
     else SURE(0, "unknown part %s", part);
     DO(combray_endpoint_close(&endpoint));
     return 0;

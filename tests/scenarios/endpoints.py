@@ -211,6 +211,16 @@ def a_client_survives_a_killed_service(runner):
 
 
 @places(2)
+def nothing_arrives_after_a_message_that_a_killed_client_has_not_finished(runner):
+    needs_combray(runner)
+    with uri_file() as file, started() as start:
+        service = start(runner, "gap", file, 0, COMBRAY_HELPER="never")
+        output_of(start(runner, "gap", file, 1), -signal.SIGKILL)
+        pathlib.Path(f"{file}.dead").touch()
+        assert output_of(service) == "service is done\n"
+
+
+@places(2)
 def a_stopped_peer_is_reported_as_silent(runner):
     needs_combray(runner)
     for nodes in ({}, {"COMBRAY_NODE": "other"}):
@@ -386,6 +396,7 @@ SCENARIOS = [
     strangers_change_nothing_but_a_counter,
     a_client_survives_a_killed_service,
     an_idle_connection_takes_little_memory,
+    nothing_arrives_after_a_message_that_a_killed_client_has_not_finished,
     a_stopped_peer_is_reported_as_silent,
     a_send_to_a_process_that_has_closed_everything_ends,
     programs_do_at_random_what_endpoints_can_do,

@@ -376,9 +376,12 @@ impl<Process: EndpointHost> ServiceState<Process> {
         let request = process.receive_message(message, buffer.clone());
         let Some(request) = request else { return };
         if is_next && process.is_complete(request) {
-            // An error cannot happen: the buffer is as long as the message.
-            let _ = process.finish(request);
-            return self.take_arrived(process, key, LentContent::Received(buffer), announced);
+            return match process.finish(request) {
+                Ok(()) => {
+                    self.take_arrived(process, key, LentContent::Received(buffer), announced);
+                }
+                Err(_) => self.lose_failed(process, key),
+            };
         }
         let arrival = match is_ordered {
             true => Arrival::Message(request, buffer, announced),

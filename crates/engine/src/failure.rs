@@ -12,12 +12,12 @@ use std::rc::Rc;
 use base::GateId;
 
 use crate::engine::Engine;
-use crate::flow::{ContextSlot, PeerNames};
+use crate::flow::ContextSlot;
 use crate::gate::Chunk;
 use crate::matching::Selector;
 use crate::members::Members;
 use crate::request::{ANY_SOURCE, Outcome, Request, RequestId};
-use crate::unexpected::{Unexpected, UnexpectedContent};
+use crate::unexpected::UnexpectedContent;
 
 /// The failed gates. Those of other jobs stay here when the program has forgotten them, so there
 /// may be many.
@@ -64,7 +64,8 @@ impl Engine {
     /// Handles that the process behind `gate` has failed. Requests underway with it end with
     /// [`Problem::PeerFailed`](crate::Problem::PeerFailed); requests submitted later end so too,
     /// from the next round of progress on. Messages from it that have arrived can still be
-    /// received. From now on no rail may deliver anything from it, or use memory of its requests.
+    /// received, up to the first one of each message space that has not arrived completely. From
+    /// now on no rail may deliver anything from it, or use memory of its requests.
     pub fn fail_gate(&mut self, gate: GateId) {
         if self.has_failed(gate) {
             return;
@@ -267,26 +268,21 @@ impl Engine {
         !found.is_empty()
     }
 
-    /// Drops the messages that a gate has announced, and whose data will not come. In a space that
-    /// names peers by gate, whose programs rely on the order of all messages of a peer, what has
-    /// arrived after such a message is dropped, too.
+    /// Drops the first message of each message space that a gate has announced, and whose data will
+    /// not come, with those behind it: no receive may get one in its place.
     fn drop_announced(&mut self, gate: GateId) {
-        let mut lost = Vec::new();
-        for (slot, context) in self.contexts.iter() {
-            let needs_all = context.peer_names == PeerNames::Gates;
-            let mut has_gap = false;
-            for index in context.matching.arrived(&self.unexpected) {
-                let Unexpected { gate: from, content, .. } = &self.unexpected[index];
-                let is_announced = matches!(content, UnexpectedContent::Announced { .. });
-                if *from == gate && (is_announced || has_gap) {
-                    has_gap |= needs_all;
-                    lost.push((slot, index));
-                }
+        let slots: Vec<u32> = self.contexts.iter().map(|(slot, _)| slot).collect();
+        for slot in slots {
+            let mut arrived = self.contexts[slot].matching.arrived(&self.unexpected);
+            arrived.retain(|&index| self.unexpected[index].gate == gate);
+            let is_announced = |&index: &u32| {
+                matches!(self.unexpected[index].content, UnexpectedContent::Announced { .. })
+            };
+            let first = arrived.iter().position(is_announced).unwrap_or(arrived.len());
+            for &index in &arrived[first..] {
+                self.contexts[slot].matching.take_arrived(&mut self.unexpected, index);
+                self.forget_unexpected(index);
             }
-        }
-        for (slot, index) in lost {
-            self.contexts[slot].matching.take_arrived(&mut self.unexpected, index);
-            self.forget_unexpected(index);
         }
     }
 }
@@ -301,6 +297,16 @@ mod tests {
     use crate::engine::Receive;
     use crate::strategy::Direct;
 
+    fn profile() -> RailProfile {
+        RailProfile {
+            name: "only".into(),
+            packet_bytes_max: 4096,
+            eager_bytes_max: 256,
+            bandwidth_bytes_per_us: 1000,
+            ..RailProfile::default()
+        }
+    }
+
     /// Returns a packet with a short message, or the announcement of a long one.
     fn packet_of(record: &Record<'_>) -> Vec<u8> {
         let mut packet = vec![0; record.buffer_len()];
@@ -308,59 +314,9 @@ mod tests {
         packet
     }
 
-    /// The programs of a space that names peers by gate get a message only if they get all before:
-    /// a message that was announced and whose sender has failed ends what they get.
-    #[test]
-    fn what_follows_a_lost_message_is_dropped_where_all_messages_are_in_order() {
-        for (by_gate, expected) in [(false, &[0, 2][..]), (true, &[0][..])] {
-            let profile = RailProfile {
-                name: "only".into(),
-                packet_bytes_max: 4096,
-                eager_bytes_max: 256,
-                bandwidth_bytes_per_us: 1000,
-                ..RailProfile::default()
-            };
-            let (peer, id) = (GateId(1), ContextId::new(1, 0));
-            let mut engine = Engine::new(GateId(0), vec![profile], Box::new(Direct));
-            engine.connect(peer, &[RailId(0)]);
-            let context = engine.open_context(id, 0);
-            if by_gate {
-                engine.name_peers_by_gate(context);
-            }
-            let flow = FlowLabel::New { context: id, source: 1 };
-            let short = |sequence| {
-                let envelope = Envelope { flow, tag: sequence as i32, sequence };
-                packet_of(&Record::Message { envelope, synchronous: None, payload: (&[7]).into() })
-            };
-            let envelope = Envelope { flow, tag: 1, sequence: 1 };
-            let long =
-                packet_of(&Record::Announce { envelope, request: 7, length: 1000, region: None });
-            for packet in [short(0), long, short(2)] {
-                engine.handle_packet(peer, &packet).expect("it is well-formed");
-            }
-            engine.fail_gate(peer);
-            let tags: Vec<i32> = std::iter::from_fn(|| {
-                let (message, incoming) = engine.matched_probe(context, None, None)?;
-                engine.take_message(message).map(|_| incoming.tag)
-            })
-            .collect();
-            assert_eq!(tags, expected);
-        }
-    }
-
     #[test]
     fn nothing_is_kept_of_a_granted_message_whose_sender_has_failed() {
-        let profile = RailProfile {
-            name: "only".into(),
-            packet_bytes_max: 4096,
-            eager_bytes_max: 256,
-            fetch_segment_bytes_min: 0,
-            latency_ns: 10_000,
-            bandwidth_bytes_per_us: 1000,
-            packet_ns: 5000,
-            bulk: false,
-            pushed_bytes: 0..0,
-        };
+        let profile = profile();
         let (peer, id) = (GateId(1), ContextId::new(1, 0));
         let mut engine = Engine::new(GateId(0), vec![profile], Box::new(Direct));
         engine.connect(peer, &[RailId(0)]);
@@ -378,5 +334,34 @@ mod tests {
         assert!(!engine.arrivals.is_empty(), "it is granted");
         engine.fail_gate(peer);
         assert!(engine.arrivals.is_empty(), "nobody sends it any more");
+    }
+
+    #[test]
+    fn nothing_behind_a_message_that_will_not_come_is_received_in_its_place() {
+        let profile = profile();
+        let (peer, id) = (GateId(1), ContextId::new(1, 0));
+        let mut engine = Engine::new(GateId(0), vec![profile], Box::new(Direct));
+        engine.connect(peer, &[RailId(0)]);
+        let context = engine.open_context(id, 0);
+        let flow = FlowLabel::New { context: id, source: 1 };
+        let envelope = |sequence| Envelope { flow, tag: 5, sequence };
+        let short = |sequence, byte: u8| {
+            let envelope = envelope(sequence);
+            packet_of(&Record::Message {
+                envelope,
+                synchronous: None,
+                payload: (&[byte; 8]).into(),
+            })
+        };
+        let long =
+            Record::Announce { envelope: envelope(1), request: 7, length: 1000, region: None };
+        for packet in [short(0, 1), packet_of(&long), short(2, 2)] {
+            engine.handle_packet(peer, &packet).expect("it is well-formed");
+        }
+        engine.fail_gate(peer);
+        let (first, _) = engine.matched_probe(context, None, None).expect("it has arrived");
+        let bytes = engine.take_message(first).expect("it is complete");
+        assert_eq!(bytes.shared().to_vec(), [1; 8]);
+        assert!(engine.matched_probe(context, None, None).is_none(), "one is missing before it");
     }
 }
