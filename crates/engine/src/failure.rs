@@ -113,6 +113,8 @@ impl Engine {
                 self.end_batch(gate, index);
             }
         }
+        // It stays listed while it is known as failed, and not if it was forgotten.
+        self.gates.unlist_if_idle(gate);
         let mut any = self.end_where(|request| request.gate == gate && request.needs_peer());
         let contexts = self.contexts.iter().map(|(slot, _)| ContextSlot(slot));
         let members: Vec<(ContextSlot, FailedMember)> = contexts
@@ -312,6 +314,35 @@ mod tests {
         let mut packet = vec![0; record.buffer_len()];
         record.emit(&mut packet);
         packet
+    }
+
+    /// A message that arrived before its sender failed may be taken after the gate was forgotten.
+    /// Its reply has no receiver; a gate that stayed listed for it would keep the process awake.
+    #[test]
+    fn what_is_queued_to_a_forgotten_failed_gate_is_no_work() {
+        let profile = profile();
+        let (peer, id) = (GateId(1), ContextId::new(1, 0));
+        let mut engine = Engine::new(GateId(0), vec![profile], Box::new(Direct));
+        engine.connect(peer, &[RailId(0)]);
+        let context = engine.open_context(id, 0);
+        engine.name_peers_by_gate(context);
+        let envelope = Envelope {
+            flow: FlowLabel::New { context: id, source: 1 },
+            tag: 0,
+            sequence: 0,
+        };
+        let payload = (&[7]).into();
+        let packet = packet_of(&Record::Message { envelope, synchronous: Some(5), payload });
+        engine.handle_packet(peer, &packet).expect("it is well-formed");
+        engine.fail_gate(peer);
+        engine.forget_gate(peer);
+        let (message, _) = engine.matched_probe(context, None, None).expect("it has arrived");
+        assert!(engine.take_message(message).is_some());
+        while let Some(gate) = engine.gate_with_work() {
+            assert_eq!(gate, peer);
+            engine.end_failed(gate);
+        }
+        assert!(!engine.has_work_or_failures());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! All simulated processes of a world, the network between them, and its faults.
 
 use std::cell::{Cell, RefCell, RefMut};
+use std::collections::HashSet;
 use std::rc::Rc;
 use std::time::Instant;
 
@@ -24,7 +25,7 @@ pub(super) struct Nodes {
     processes: RefCell<Vec<Rc<SimulatedProcess>>>,
     ports: RefCell<Vec<Rc<PortPlace>>>,
     /// The ends of rails that have not noticed a change yet.
-    unaware: RefCell<Vec<(GateId, RailId, RailChange)>>,
+    unaware: RefCell<Vec<EndChange>>,
     /// Whether rails are cut at present.
     pub is_troubled: Cell<bool>,
     /// The first violation of what rails and engines promise.
@@ -33,6 +34,9 @@ pub(super) struct Nodes {
     pub healed: Cell<u64>,
     pub lost_peers: Cell<u64>,
 }
+
+/// An end of a rail, and what has become of the rail.
+type EndChange = (GateId, RailId, RailChange);
 
 const GATE_BITS: u32 = 12;
 
@@ -44,6 +48,16 @@ pub(super) fn address(node: u32, gate: GateId) -> GateId {
 /// The process and the gate of an address.
 fn place_of(address: GateId) -> (u32, GateId) {
     (address.0 >> GATE_BITS, GateId(address.0 & ((1 << GATE_BITS) - 1)))
+}
+
+/// Takes the changes that are noticed now. Each end of a rail notices changes in their order.
+fn take_noticed(
+    unaware: &mut Vec<EndChange>,
+    mut is_noticed: impl FnMut() -> bool,
+) -> Vec<EndChange> {
+    let mut ends = HashSet::new();
+    let is_next = |(end, rail, _): &mut EndChange| ends.insert((*end, *rail)) && is_noticed();
+    unaware.extract_if(.., is_next).collect()
 }
 
 impl Nodes {
@@ -239,16 +253,12 @@ impl Nodes {
         if self.rng().u8(..32) == 0 {
             self.heal_one();
         }
-        let unaware = self.unaware.take();
-        for (end, rail, change) in unaware {
+        let noticed = take_noticed(&mut self.unaware.borrow_mut(), || self.rng().u8(..8) == 0);
+        for (end, rail, change) in noticed {
             let (node, gate) = place_of(end);
             let Some(process) = self.process(node).filter(|one| one.is_alive.get()) else {
                 continue;
             };
-            if self.rng().u8(..8) != 0 {
-                self.unaware.borrow_mut().push((end, rail, change));
-                continue;
-            }
             match change {
                 RailChange::Lost => process.lose_rail(gate, rail),
                 RailChange::Restored => {
@@ -344,5 +354,26 @@ impl Nodes {
             let restored = |end| (end, rail, RailChange::Restored);
             self.unaware.borrow_mut().extend([one, other].map(restored));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An end that noticed first that a rail was lost, and then that it had been restored before,
+    /// would use it for ever.
+    #[test]
+    fn an_end_of_a_rail_notices_its_changes_in_order() {
+        let [one, other] = [0, 1].map(|end| (GateId(end), RailId(1)));
+        let change = |end: (GateId, RailId), change| (end.0, end.1, change);
+        let (lost, restored) = (RailChange::Lost, RailChange::Restored);
+        let all = vec![change(one, restored), change(other, restored), change(one, lost)];
+        let mut unaware = all.clone();
+        let mut answers = [false, true].into_iter();
+        let noticed = take_noticed(&mut unaware, || answers.next().unwrap_or(true));
+        assert_eq!((noticed, &unaware[..]), (vec![all[1]], &[all[0], all[2]][..]));
+        assert_eq!(take_noticed(&mut unaware, || true), [all[0]]);
+        assert_eq!(take_noticed(&mut unaware, || true), [all[2]]);
     }
 }
