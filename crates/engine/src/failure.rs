@@ -326,11 +326,8 @@ mod tests {
         engine.connect(peer, &[RailId(0)]);
         let context = engine.open_context(id, 0);
         engine.name_peers_by_gate(context);
-        let envelope = Envelope {
-            flow: FlowLabel::New { context: id, source: 1 },
-            tag: 0,
-            sequence: 0,
-        };
+        let envelope =
+            Envelope { flow: FlowLabel::New { context: id, source: 1 }, tag: 0, sequence: 0 };
         let payload = (&[7]).into();
         let packet = packet_of(&Record::Message { envelope, synchronous: Some(5), payload });
         engine.handle_packet(peer, &packet).expect("it is well-formed");
