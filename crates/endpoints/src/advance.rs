@@ -383,17 +383,21 @@ impl<Process: EndpointHost> ServiceState<Process> {
                 Err(_) => self.lose_failed(process, key),
             };
         }
-        let arrival = match is_ordered {
-            true => Arrival::Message(request, buffer, announced),
-            false => Arrival::Unordered(request, buffer),
-        };
-        self.add_arrival(key, arrival);
+        if is_ordered {
+            return self.add_arrival(key, Arrival::Message(request, buffer, announced));
+        }
+        if let Some(connection) = self.connections.get_mut(key) {
+            if connection.has_all() {
+                self.arriving.push(key);
+            }
+            connection.unordered.push((request, buffer));
+        }
     }
 
     /// Notes what has begun to arrive at a connection.
     fn add_arrival(&mut self, key: u32, arrival: Arrival) {
         let Some(connection) = self.connections.get_mut(key) else { return };
-        if connection.arriving.is_empty() {
+        if connection.has_all() {
             self.arriving.push(key);
         }
         connection.arriving.push_back(arrival);
@@ -612,7 +616,7 @@ impl<Process: EndpointHost> ServiceState<Process> {
             }
             Word::Read(_) | Word::Ask | Word::Here => {}
             Word::Done(number, refused) => self.note_done(process, key, number, refused),
-            Word::Closed if connection.arriving.is_empty() => self.note_end(process, key),
+            Word::Closed if connection.has_all() => self.note_end(process, key),
             Word::Closed => connection.arriving.push_back(Arrival::End),
         }
     }
@@ -635,12 +639,13 @@ impl<Process: EndpointHost> ServiceState<Process> {
     /// Delivers the messages that have arrived completely.
     fn deliver_arrived(&mut self, process: &Process) -> bool {
         let mut active = false;
-        let is_here =
-            |arrival: &Arrival| arrival.receive().is_none_or(|one| process.is_complete(one));
         for key in std::mem::take(&mut self.arriving) {
             active |= self.deliver_unordered(process, key);
             while let Some(connection) = self.connections.get_mut(key)
-                && connection.arriving.front().is_some_and(is_here)
+                && connection.arriving.front().is_some_and(|first| match first {
+                    Arrival::End => connection.unordered.is_empty(),
+                    first => first.receive().is_none_or(|one| process.is_complete(one)),
+                })
             {
                 active = true;
                 match connection.arriving.pop_front() {
@@ -660,15 +665,10 @@ impl<Process: EndpointHost> ServiceState<Process> {
                     }
                     Some(Arrival::Read(access)) => self.answer_read(process, key, access),
                     Some(Arrival::End) => self.note_end(process, key),
-                    // It is taken in the next round.
-                    Some(unordered @ Arrival::Unordered(..)) => {
-                        connection.arriving.push_front(unordered);
-                        break;
-                    }
                     None => {}
                 }
             }
-            if self.connections.get(key).is_some_and(|one| !one.arriving.is_empty()) {
+            if self.connections.get(key).is_some_and(|one| !one.has_all()) {
                 self.arriving.push(key);
             }
         }
@@ -679,18 +679,12 @@ impl<Process: EndpointHost> ServiceState<Process> {
     /// before them have not.
     fn deliver_unordered(&mut self, process: &Process, key: u32) -> bool {
         let mut active = false;
-        let is_here = |one: &Arrival| match one {
-            Arrival::Unordered(request, _) => process.is_complete(*request),
-            _ => false,
-        };
         while let Some(connection) = self.connections.get_mut(key)
-            && let Some(place) = connection.arriving.iter().position(is_here)
+            && let Some(place) =
+                connection.unordered.iter().position(|(one, _)| process.is_complete(*one))
         {
             active = true;
-            let Some(Arrival::Unordered(request, buffer)) = connection.arriving.remove(place)
-            else {
-                break;
-            };
+            let (request, buffer) = connection.unordered.remove(place);
             match process.finish(request) {
                 Ok(()) => self.deliver(process, key, LentContent::Received(buffer)),
                 // The peer has failed: the end of the connection, which may have arrived, must not

@@ -30,6 +30,9 @@ pub(crate) struct Connection<Target> {
     pub outbox: Outbox,
     /// What has begun to arrive and was not delivered, in order.
     pub arriving: VecDeque<Arrival>,
+    /// The messages that have begun to arrive and need not be in order: nothing waits for them but
+    /// the end of the connection.
+    pub unordered: Vec<(RequestId, Buffer)>,
     /// The reads and writes of registered memory.
     pub transfers: Transfers,
     /// How many unreliable messages were dropped at this end.
@@ -71,7 +74,7 @@ impl Arrival {
     /// Returns the receive of a message.
     pub fn receive(&self) -> Option<RequestId> {
         match self {
-            Self::Message(request, ..) | Self::Unordered(request, _) => Some(*request),
+            Self::Message(request, ..) => Some(*request),
             Self::Here(..) | Self::Read(_) | Self::End => None,
         }
     }
@@ -90,6 +93,7 @@ impl<Target> Connection<Target> {
             holdings: Holdings::new(window),
             outbox: Outbox::default(),
             arriving: VecDeque::new(),
+            unordered: Vec::new(),
             transfers: Transfers::default(),
             dropped: 0,
             lent: 0,
@@ -112,6 +116,17 @@ impl<Target> Connection<Target> {
         if claims.len() < CLAIMS_MAX && !claims.contains(&from) {
             claims.push(from);
         }
+    }
+
+    /// Whether nothing has begun to arrive that was not delivered.
+    pub fn has_all(&self) -> bool {
+        self.arriving.is_empty() && self.unordered.is_empty()
+    }
+
+    /// Returns the receives of messages that have begun to arrive.
+    pub fn receives(&self) -> impl Iterator<Item = RequestId> {
+        let ordered = self.arriving.iter().filter_map(Arrival::receive);
+        ordered.chain(self.unordered.iter().map(|(request, _)| *request))
     }
 
     /// Notes that something has arrived from the peer.
@@ -180,8 +195,6 @@ pub(crate) enum Arrival {
     Message(RequestId, Buffer, Option<Announced>),
     /// A message that has arrived whole.
     Here(LentContent, Option<Announced>),
-    /// A message that need not wait for what is before it.
-    Unordered(RequestId, Buffer),
     /// A request to read registered memory.
     Read(MemoryAccess),
     /// The peer has closed its end.

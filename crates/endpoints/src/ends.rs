@@ -29,11 +29,7 @@ impl<Process: EndpointHost> ServiceState<Process> {
         if let Some(endpoint) = ended.endpoint.and_then(|one| self.endpoints.get_mut(one)) {
             endpoint.memory_left += ended.holdings.window();
         }
-        for arrival in ended.arriving {
-            if let Some(request) = arrival.receive() {
-                process.detach(request);
-            }
-        }
+        ended.receives().for_each(|request| process.detach(request));
         for send in self.sends.extract_if(.., |send| send.connection == key) {
             process.detach(send.request);
         }
@@ -116,10 +112,9 @@ impl<Process: EndpointHost> ServiceState<Process> {
             Stage::Open => {
                 connection.stage = Stage::Closing;
                 connection.deadline = process.now().checked_add(connection.closing_max());
-                connection.arriving.retain(|arrival| {
-                    arrival.receive().into_iter().for_each(|one| process.detach(one));
-                    matches!(arrival, Arrival::End)
-                });
+                connection.receives().for_each(|request| process.detach(request));
+                connection.unordered.clear();
+                connection.arriving.retain(|arrival| matches!(arrival, Arrival::End));
                 let has_ended = connection.arriving.pop_front().is_some();
                 self.tell(process, key, &Word::Closed);
                 if has_ended {

@@ -58,6 +58,8 @@ connection_report! {
     messages,
     /// Messages received.
     received,
+    /// Ordered messages that were received before an unordered one that was sent before them.
+    overtaken,
     /// Sends whose memory was returned to the program.
     sent,
     /// Calls that were refused for now.

@@ -153,7 +153,9 @@ impl ConnectionWorld {
         let sender = &mut self.connections[number].ends[1 - end];
         let of_unordered = data.get(..8).and_then(|bytes| bytes.try_into().ok());
         let of_unordered = of_unordered.map(u64::from_le_bytes);
-        let message = match of_unordered.and_then(|number| sender.unordered.remove(&number)) {
+        let unordered = of_unordered.and_then(|number| sender.unordered.remove(&number));
+        let is_ordered = unordered.is_none();
+        let message = match unordered {
             Some(message) => message,
             None => {
                 // What follows a write that was refused is not delivered.
@@ -188,6 +190,10 @@ impl ConnectionWorld {
         }
         sender.unreliable.1 += u64::from(message.is_unreliable);
         self.report.received += 1;
+        let is_late = |(sent, one): (&u64, &ModelMessage)| {
+            is_ordered && !one.is_unreliable && *sent < message.number
+        };
+        self.report.overtaken += u64::from(sender.unordered.iter().any(is_late));
         if let Some((memory, offset, content)) = message.after {
             let memory = &self.memories[memory];
             if memory.endpoint != self.programs[place].number {
