@@ -55,6 +55,11 @@ use crate::{JobPlan, SlotTable};
 /// How long processes have to end by themselves after one has failed.
 const KILL_DELAY: Duration = Duration::from_secs(2);
 
+/// The most ranks of a host that are asked why they wait before a signal ends them. A question wakes
+/// all ranks. More of them do not answer in time, and meanwhile the launcher, which must end them,
+/// competes with them for the cores.
+const ASKED_BEFORE_END_MAX: usize = 128;
+
 /// How long processes have to end after a user or a batch system requested it: some save their
 /// state.
 const KILL_DELAY_AFTER_SIGNAL: Duration = Duration::from_secs(10);
@@ -594,6 +599,7 @@ impl<'a> JobState<'a> {
     fn asks_before_end(&self, number: i32, running: &[RunningRank]) -> bool {
         matches!(number, signal::SIGINT | signal::SIGTERM)
             && self.kills.is_none()
+            && self.hosts.iter().all(|host| host.ranks.len() <= ASKED_BEFORE_END_MAX)
             && running.iter().any(|one| one.mpi_state == MpiState::Initialized)
     }
 

@@ -221,6 +221,21 @@ impl<'a> TestJob<'a> {
 }
 
 #[test]
+fn many_ranks_of_a_host_are_not_asked_before_a_signal_ends_them() {
+    let plan = plan(false);
+    for (ranks, is_asked) in [(ASKED_BEFORE_END_MAX, true), (ASKED_BEFORE_END_MAX + 1, false)] {
+        let mut test = TestJob::of_tree(&plan, (1, 1), ranks, &[None]);
+        test.report(0, AgentReport::Started((100..).take(ranks).collect()));
+        let init = b"cmd=init pmi_version=1 pmi_subversion=1\n";
+        test.report(0, AgentReport::PmiData(0, init.into()));
+        test.handle(JobEvent::Signal(signal::SIGTERM));
+        let end = AgentOrder::Signal(None, signal::SIGTERM);
+        assert_eq!(test.received[0].contains(&AgentOrder::Ask), is_asked);
+        assert_eq!(test.received[0].contains(&end), !is_asked);
+    }
+}
+
+#[test]
 fn the_exit_code_stays_that_of_the_first_failure() {
     let plan = plan(true);
     let mut test = TestJob::started(&plan, 2);
