@@ -116,6 +116,42 @@ def jobs_on_different_hosts_connect(runner):
 
 
 @places(8)
+def grids_are_folded_along_a_torus(runner):
+    """With reorder all neighbours of a grid are one link apart; without the network they are not."""
+    columns, scattered = 2, (1, 6, 3, 8, 5, 2, 7, 4)
+    with hosts(runner, 8) as here, tempfile.NamedTemporaryFile("w", suffix=".network") as network:
+        network.write("torus 4x2: box[1-8]\n")
+        network.flush()
+        named = ",".join(f"box{number}" for number in scattered)
+
+        def distance(one, other):
+            """The number of links between two hosts of the torus."""
+            steps = (abs(a - b) for a, b in zip(divmod(one, columns), divmod(other, columns)))
+            return sum(min(step, extent - step) for step, extent in zip(steps, (4, columns)))
+
+        def longest(*extents, known):
+            """The greatest distance between neighbours of a periodic grid."""
+            job = here.job(named, runner.build / "folded", *map(str, extents))
+            variables = [f"COMBRAY_NETWORK={network.name}"] if known else []
+            code, output, _ = scenarios.run(["env", *variables, *job])
+            assert code == 0, output
+            found = re.search(r"^hosts: (.*)$", output, re.MULTILINE)
+            assert found, output
+            at = [int(name.removeprefix("box")) - 1 for name in found[1].split()]
+            assert sorted(at) == list(range(8)), output
+            inner = 8 // extents[0]
+            ring = lambda first, step, count: [(first + step * one, first + step * ((one + 1) % count))
+                                               for one in range(count)]
+            edges = [edge for start in range(inner) for edge in ring(start, inner, extents[0])]
+            edges += [edge for start in range(0, 8, inner) for edge in ring(start, 1, inner) if inner > 1]
+            return max(distance(at[one], at[other]) for one, other in edges)
+
+        for extents in (8,), (4, 2), (2, 4):
+            assert longest(*extents, known=True) == 1, extents
+            assert longest(*extents, known=False) > 1, extents
+
+
+@places(8)
 def spawned_processes_get_free_slots(runner):
     """The root runs on the second host: the launcher of the spawned job there reaches the others."""
     with hosts(runner, 3) as here:
@@ -400,6 +436,7 @@ SCENARIOS = [
     all_is_as_on_one_machine,
     hangs_are_explained_across_hosts,
     messages_cross_all_hosts,
+    grids_are_folded_along_a_torus,
     failures_elsewhere_end_the_job,
     many_processes_on_four_hosts,
     killed_launcher_leaves_nothing,
