@@ -122,6 +122,8 @@ pub struct JobSetup {
     pub start_of_ranks: StartOfRanks,
     /// What the system reports about this machine.
     pub probes: SystemProbes,
+    /// Whether the launch tree changes by the times that the first agents take to start.
+    pub measures_tree: bool,
 }
 
 /// What is at the other end of the launcher's standard input and output.
@@ -169,6 +171,7 @@ pub struct JobState<'a> {
     is_spawned: bool,
     console: Console,
     probes: SystemProbes,
+    measures_tree: bool,
     /// The requests to the PMI server that wait for a debugger; none once there is none to wait
     /// for.
     held: Option<Vec<(u32, Vec<u8>)>>,
@@ -238,6 +241,7 @@ impl<'a> JobState<'a> {
             is_spawned: setup.is_spawned,
             console: setup.console,
             probes: setup.probes,
+            measures_tree: setup.measures_tree,
             held: (setup.start_of_ranks == StartOfRanks::AfterDebugger).then(Vec::new),
             input_room: INPUT_BYTES_MAX,
             inquiry: None,

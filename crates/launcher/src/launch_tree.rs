@@ -3,12 +3,40 @@
 
 use std::time::Duration;
 
-/// How long a process is busy with each agent that it starts. 19 to 26 ms of processor time were
-/// measured for a host: the command that reaches it, its pipes, and the first messages.
-const TIME_PER_AGENT: Duration = Duration::from_millis(20);
+/// How long the start of agents takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AgentStartTimes {
+    /// How long a process is busy with each agent that it starts.
+    pub per_agent: Duration,
+    /// How long it takes until a started agent is ready.
+    pub of_level: Duration,
+}
 
-/// How long it takes until a started agent is ready: an estimate, mostly of the login of ssh.
-const TIME_OF_LEVEL: Duration = Duration::from_millis(200);
+impl Default for AgentStartTimes {
+    /// What is assumed before anything is measured. 19 to 26 ms of processor time were measured
+    /// for a host: the command that reaches it, its pipes, and the first messages. The time of a
+    /// level is an estimate, mostly of the login of ssh.
+    fn default() -> Self {
+        Self { per_agent: Duration::from_millis(20), of_level: Duration::from_millis(200) }
+    }
+}
+
+impl AgentStartTimes {
+    /// Returns what follows from the times after which agents were ready that one process had
+    /// started together, in ascending order. The agents in the middle count, so that single slow
+    /// hosts change nothing. The assumed time per agent counts as one more measurement: few
+    /// agents say little about it.
+    fn measured(ready: &[Duration]) -> Self {
+        let assumed = Self::default();
+        let Some(first) = ready.first() else { return assumed };
+        let intervals = ready.len() - 1;
+        let (low, high) = (intervals / 4, intervals - intervals / 4);
+        let interval = (ready[high] - ready[low]) / (high - low).max(1) as u32;
+        let count = intervals as u32;
+        let per_agent = (assumed.per_agent + interval * count) / (count + 1);
+        Self { per_agent, of_level: first.saturating_sub(per_agent) }
+    }
+}
 
 /// The tree of the hosts of a job, which are given by their indices.
 #[derive(Debug, Default)]
@@ -16,6 +44,8 @@ pub(crate) struct LaunchTree {
     /// For each host the one whose agent starts its agent; none: the launcher does.
     parents: Vec<Option<usize>>,
     children: Vec<Vec<usize>>,
+    /// After which times the agents that the launcher starts were ready, in ascending order.
+    ready: Vec<Duration>,
 }
 
 impl LaunchTree {
@@ -25,7 +55,7 @@ impl LaunchTree {
         for (host, parent) in parents.iter().enumerate() {
             parent.iter().for_each(|&parent: &usize| children[parent].push(host));
         }
-        Self { parents, children }
+        Self { parents, children, ready: Vec::new() }
     }
 
     /// Returns the host above this one, if both exist.
@@ -64,6 +94,27 @@ impl LaunchTree {
         below
     }
 
+    /// Notes that an agent is ready, so long after the launcher began to start agents.
+    pub(crate) fn note_ready(&mut self, host: usize, after: Duration) {
+        if self.parents[host].is_none() {
+            self.ready.push(after);
+        }
+    }
+
+    /// Divides the hosts below this one anew, none of which is being reached yet: so that they are
+    /// ready earliest by what was measured.
+    pub(crate) fn divide_anew(&mut self, host: usize) {
+        let mut below = self.below(host);
+        below.sort_unstable();
+        let width = fastest_width(below.len(), AgentStartTimes::measured(&self.ready));
+        below.iter().chain([&host]).for_each(|&host| self.children[host].clear());
+        for (number, parent) in parents(below.len(), width).into_iter().enumerate() {
+            let parent = parent.map_or(host, |parent| below[parent]);
+            self.parents[below[number]] = Some(parent);
+            self.children[parent].push(below[number]);
+        }
+    }
+
     /// Lets the launcher start the agent of this host.
     pub(crate) fn detach(&mut self, host: usize) {
         if let Some(parent) = self.parents[host].take() {
@@ -75,7 +126,7 @@ impl LaunchTree {
 /// Returns for each of `hosts` hosts the one whose agent starts its agent, where each process
 /// starts `width` at most. The hosts of a subtree are consecutive, as neighbors in a list are
 /// often neighbors in the network.
-pub(crate) fn parents(hosts: usize, width: usize) -> Vec<Option<usize>> {
+pub fn parents(hosts: usize, width: usize) -> Vec<Option<usize>> {
     let mut parents = vec![None; hosts];
     let mut parts = vec![(None, 0..hosts)];
     while let Some((parent, part)) = parts.pop() {
@@ -93,19 +144,25 @@ pub(crate) fn parents(hosts: usize, width: usize) -> Vec<Option<usize>> {
 /// Returns how many agents each process starts, so that the agents of this many hosts are ready
 /// earliest. A tree must be predicted to take at most half of the time of a flat start: hosts then
 /// depend on others.
-pub(crate) fn best_width(hosts: usize) -> usize {
-    let predicted = |width: &usize| predicted_time(hosts, *width);
+pub fn best_width(hosts: usize, times: AgentStartTimes) -> usize {
+    let fastest = fastest_width(hosts, times);
+    let [tree, flat] = [fastest, hosts].map(|width| predicted_time(hosts, width, times));
+    if 2 * tree <= flat { fastest } else { hosts }
+}
+
+/// Returns how many agents each process starts, so that the agents of this many hosts are ready
+/// earliest.
+fn fastest_width(hosts: usize, times: AgentStartTimes) -> usize {
     let widths = (1..=usize::BITS).map(|levels| width_of(hosts, levels));
-    let is_worth_it = |width: &usize| 2 * predicted(width) <= predicted(&hosts);
-    widths.min_by_key(predicted).filter(is_worth_it).unwrap_or(hosts)
+    widths.min_by_key(|width| predicted_time(hosts, *width, times)).unwrap_or(hosts)
 }
 
 /// Returns the time after which the agents of all hosts are ready.
-fn predicted_time(hosts: usize, width: usize) -> Duration {
+pub fn predicted_time(hosts: usize, width: usize, times: AgentStartTimes) -> Duration {
     let (mut time, mut reached, mut level) = (Duration::ZERO, 0, 1);
     while reached < hosts {
         let each = width.min((hosts - reached).div_ceil(level));
-        time += TIME_PER_AGENT * each as u32 + TIME_OF_LEVEL;
+        time += times.per_agent * each as u32 + times.of_level;
         level *= width;
         reached += level;
     }
@@ -167,11 +224,16 @@ mod tests {
     #[test]
     fn few_hosts_are_reached_by_the_launcher_itself() {
         for hosts in 0..=16 {
-            assert_eq!(depth(&parents(hosts, best_width(hosts).max(1))), hosts.min(1), "{hosts}");
+            assert_eq!(
+                depth(&parents(hosts, best_width(hosts, AgentStartTimes::default()).max(1))),
+                hosts.min(1),
+                "{hosts}"
+            );
         }
         for (hosts, levels) in [(64, 2), (256, 3), (1000, 3), (10_000, 4)] {
-            let width = best_width(hosts);
-            assert!(predicted_time(hosts, width) <= predicted_time(hosts, hosts));
+            let times = AgentStartTimes::default();
+            let width = best_width(hosts, times);
+            assert!(predicted_time(hosts, width, times) <= predicted_time(hosts, hosts, times));
             assert_eq!(depth(&parents(hosts, width)), levels, "{hosts} hosts, width {width}");
         }
     }
@@ -185,5 +247,50 @@ mod tests {
         assert!(!below.is_empty() && tree.below(child) == below);
         assert_eq!(tree.parent(child), None);
         assert!(!tree.below(0).contains(&child));
+    }
+
+    const MILLISECOND: Duration = Duration::from_millis(1);
+
+    /// The times after which agents are ready that take these times, in milliseconds.
+    fn ready(count: u32, per_agent: u32, of_level: u32) -> Vec<Duration> {
+        (1..=count).map(|number| MILLISECOND * (of_level + per_agent * number)).collect()
+    }
+
+    #[test]
+    fn times_follow_from_measurements_and_not_from_single_slow_hosts() {
+        let assumed = AgentStartTimes::default();
+        assert_eq!(AgentStartTimes::measured(&[]), assumed);
+        let one = AgentStartTimes::measured(&[MILLISECOND * 1500]);
+        let of_level = MILLISECOND * 1500 - assumed.per_agent;
+        assert_eq!(one, AgentStartTimes { of_level, ..assumed });
+        let mut many = ready(12, 100, 30);
+        for _ in 0..2 {
+            let AgentStartTimes { per_agent, of_level } = AgentStartTimes::measured(&many);
+            assert!(per_agent > MILLISECOND * 90 && per_agent <= MILLISECOND * 100);
+            assert!(of_level >= MILLISECOND * 30 && of_level < MILLISECOND * 40);
+            many[11] = Duration::from_secs(20);
+        }
+        // All were ready at one moment: the time per agent is not zero.
+        assert!(AgentStartTimes::measured(&[MILLISECOND; 9]).per_agent > Duration::ZERO);
+    }
+
+    #[test]
+    fn hosts_below_one_are_divided_anew_by_measured_times() {
+        // Logins that take long, or processes that do: all below one host, or two below each.
+        for (per_agent, of_level, children) in [(1, 3000, 41), (300, 1, 2)] {
+            let mut tree = LaunchTree::new(parents(252, 6));
+            let first = tree.below_launcher();
+            let mut expected = tree.below(first[5]);
+            for (host, after) in first.iter().zip(ready(6, per_agent, of_level)) {
+                tree.note_ready(*host, after);
+            }
+            tree.divide_anew(first[5]);
+            let mut below = tree.below(first[5]);
+            (expected.sort_unstable(), below.sort_unstable());
+            assert_eq!(below, expected);
+            assert!(below.iter().all(|host| tree.parent(*host).is_some_and(|above| above < *host)));
+            let width = below.iter().chain([&first[5]]).map(|host| tree.children(*host).len());
+            assert_eq!(width.max(), Some(children), "{per_agent} ms, {of_level} ms");
+        }
     }
 }

@@ -13,7 +13,7 @@ mod guard;
 mod heartbeats;
 pub mod job;
 pub mod jobs;
-mod launch_tree;
+pub mod launch_tree;
 pub mod libraries;
 mod lines;
 mod local;

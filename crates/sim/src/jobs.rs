@@ -13,6 +13,7 @@
 //! is left. Only a machine that was silent counts as silent. No deadline is missed.
 
 mod faults;
+mod launch;
 mod machine;
 mod rank;
 mod setting;
@@ -22,6 +23,7 @@ mod world;
 use fastrand::Rng;
 use sys::process::End;
 
+pub use launch::{Launch, kill_inner_agent};
 use rank::EndCause;
 use setting::{HOST_TIMEOUT, JobFault, JobSetting, SECOND};
 use world::{EffectScope, JobWorld};
@@ -74,10 +76,15 @@ impl JobCounts {
 pub fn run(seed: u64) -> Result<JobCounts, String> {
     let mut rng = Rng::with_seed(seed);
     let setting = JobSetting::random(&mut rng);
-    let mut world = JobWorld::new(&setting, rng);
+    run_world(&setting, rng).map(|(counts, _)| counts)
+}
+
+/// Runs a world to its end. Returns its counters, and when all ranks were started, if they were.
+fn run_world(setting: &JobSetting, rng: Rng) -> Result<(JobCounts, Option<u64>), String> {
+    let mut world = JobWorld::new(setting, rng);
     let outcome = world.run().and_then(|code| check(&mut world, code));
     match outcome {
-        Ok(()) => Ok(JobCounts { seconds: world.now / SECOND, ..world.counts }),
+        Ok(()) => Ok((JobCounts { seconds: world.now / SECOND, ..world.counts }, world.started)),
         Err(what) => Err(format!("{what}\n{}", world.describe())),
     }
 }

@@ -53,6 +53,7 @@ impl JobState<'_> {
         if has_greeted {
             let begin = ConnectionOrder::BeginHeartbeats;
             self.actions.push(Action::Connection(host, begin));
+            self.actions.tree.note_ready(host, self.now - self.begun);
             self.open_below(host);
         }
         reports.into_iter().for_each(|report| self.handle_report(host, report));
@@ -62,14 +63,18 @@ impl JobState<'_> {
         }
     }
 
-    /// Lets the agent of a host, which is ready, start those below it. The next level has the time
-    /// that each level has.
+    /// Lets the agent of a host, which is ready, start those below it, in the tree that is best by
+    /// what was measured so far. The next level has the time that each level has.
     fn open_below(&mut self, host: usize) {
-        let below = self.actions.tree.children(host).to_vec();
-        if !below.is_empty() && self.is_starting() {
-            self.deadlines.set(Deadline::Start, self.now + START_TIME_MAX);
-            below.into_iter().for_each(|host| self.open(host));
+        if self.actions.tree.children(host).is_empty() || !self.is_starting() {
+            return;
         }
+        if self.measures_tree {
+            self.actions.tree.divide_anew(host);
+        }
+        self.deadlines.set(Deadline::Start, self.now + START_TIME_MAX);
+        let below = self.actions.tree.children(host).to_vec();
+        below.into_iter().for_each(|host| self.open(host));
     }
 
     /// Requests a connection to the agent of a host.

@@ -54,6 +54,7 @@ fn setup(
         console: Console::File,
         start_of_ranks: StartOfRanks::Immediate,
         probes: PROBES,
+        measures_tree: false,
     }
 }
 
@@ -690,7 +691,7 @@ fn answer_all(test: &mut TestJob<'_>, parents: &[Option<usize>]) -> usize {
 #[test]
 fn ten_thousand_hosts_start_through_a_tree() {
     const HOSTS: usize = 10_000;
-    let width = crate::launch_tree::best_width(HOSTS);
+    let width = crate::launch_tree::best_width(HOSTS, Default::default());
     let parents = crate::launch_tree::parents(HOSTS, width);
     let plan = plan(false);
     let begun = sys::usage::processor_time();

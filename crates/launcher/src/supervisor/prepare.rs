@@ -13,7 +13,7 @@ use super::machine::Machine;
 use super::relay::Relay;
 use crate::agent_connection::{AgentConnection, agent_access};
 use crate::job::{HostSetup, JobSetup, StartOfRanks, SystemProbes};
-use crate::launch_tree;
+use crate::launch_tree::{self, AgentStartTimes};
 use crate::local::host_name;
 use crate::local_processes::{self, LocalProcesses, StandardInput};
 use crate::output::{self, OutputFile};
@@ -107,6 +107,7 @@ pub(super) fn prepare(
         console,
         start_of_ranks,
         probes: PROBES,
+        measures_tree: plan.launch_width.is_none(),
     };
     Ok(PreparedJob { setup, machines, files, descriptors, relay })
 }
@@ -130,7 +131,7 @@ fn parents(plan: &JobPlan, hosts: &[Option<String>]) -> Vec<Option<usize>> {
     let width = match (plan.keep_going, plan.launch_width) {
         (true, _) => remote.len(),
         (false, Some(width)) => width.get(),
-        (false, None) => launch_tree::best_width(remote.len()),
+        (false, None) => launch_tree::best_width(remote.len(), AgentStartTimes::default()),
     };
     let mut parents = vec![None; hosts.len()];
     for (number, parent) in launch_tree::parents(remote.len(), width).into_iter().enumerate() {

@@ -16,6 +16,10 @@ pub(super) struct JobSetting {
     pub machines: Vec<usize>,
     /// For each machine the one whose agent starts its agent; none: the launcher does.
     pub parents: Vec<Option<usize>>,
+    /// Whether that changes by the times that the first agents take to start.
+    pub measures_tree: bool,
+    /// How long a process is busy with each agent that it starts, in microseconds.
+    pub time_per_agent: u64,
     /// Whether the first machine is the one of the launcher.
     pub has_local: bool,
     /// Whether rank 0 writes to a terminal.
@@ -149,6 +153,8 @@ impl JobSetting {
         let mut setting = Self {
             plan,
             parents,
+            measures_tree: false,
+            time_per_agent: 0,
             has_local,
             has_terminal: rng.u8(..8) == 0,
             latencies,
@@ -163,6 +169,7 @@ impl JobSetting {
         for _ in 0..count {
             setting.add_fault(rng, ranks as u32, &remote);
         }
+        setting.measures_tree = has_tree && rng.bool();
         setting
     }
 

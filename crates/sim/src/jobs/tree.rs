@@ -49,6 +49,9 @@ impl JobWorld<'_> {
             is_opened: true,
             ..SimulatedAgent::default()
         };
+        let busy = self.busy.entry(holder).or_default();
+        *busy = self.now.max(*busy) + self.setting.time_per_agent;
+        let begun = *busy;
         match self.setting.connects[host] {
             Ok(after) => {
                 if after > TIME_MAX {
@@ -57,7 +60,7 @@ impl JobWorld<'_> {
                     let late = self.now + late + self.pauses();
                     self.add_effect(vec![2], Some(late), EffectScope::Job);
                 }
-                self.wake(self.now + after, Wake::Connect(host));
+                self.wake(begun + after, Wake::Connect(host));
             }
             Err(code) => {
                 if holder.is_none() {

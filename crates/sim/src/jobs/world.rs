@@ -1,7 +1,7 @@
 //! The world of a job: an event loop as that of the supervisor, the network, and the faults.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
@@ -33,6 +33,8 @@ pub(super) struct JobWorld<'a> {
     pub machines: Vec<SimulatedMachine>,
     /// What the supervisor has not handled yet.
     pub inbox: VecDeque<JobEvent>,
+    /// Until when the launcher, or the agent of a machine, is busy with agents that it starts.
+    pub busy: HashMap<Option<usize>, u64>,
     /// Until when the supervisor does not run.
     pub paused_until: u64,
     /// What waits for the reader of each output, and what was read.
@@ -142,6 +144,7 @@ impl<'a> JobWorld<'a> {
             console: if setting.has_terminal { Console::Terminal } else { Console::File },
             start_of_ranks: StartOfRanks::Immediate,
             probes: PROBES,
+            measures_tree: setting.measures_tree,
         };
         let mut world = Self {
             setting,
@@ -153,6 +156,7 @@ impl<'a> JobWorld<'a> {
             job: JobState::new(&setting.plan, setup, base),
             machines,
             inbox: VecDeque::new(),
+            busy: HashMap::new(),
             paused_until: 0,
             waiting: Default::default(),
             shown: Default::default(),
