@@ -84,9 +84,9 @@ fn add_messages(costs: &mut Costs, table: &CostTable) {
     }
 }
 
-/// Returns the time of a message of `bytes` bytes, in nanoseconds. The buffers and the shared memory
-/// of a longer message than the blocks that are measured may exceed the caches: each further byte
-/// takes no less time than its load from memory and its store.
+/// Returns the time of a message of `bytes` bytes, in nanoseconds. The buffers and the shared
+/// memory of a longer message than the blocks that are measured may exceed the caches: each further
+/// byte takes no less time than its load from memory and its store.
 fn message_time(table: &CostTable, bytes: u64) -> Option<f64> {
     let fastest = fastest_message(table, bytes)?;
     let access = |operation, met| {
