@@ -4,7 +4,7 @@ mod common;
 
 use sim::connections::{ConnectionReport, run};
 
-const SEEDS: u64 = 250;
+const SEEDS: u64 = 400;
 
 #[test]
 fn all_worlds_keep_the_promises_of_endpoints() {
