@@ -68,7 +68,8 @@ static void sequence(uint64_t seed) {
 
 static void barrier_holds(void) {
     for (int last = 0; last < check_size; last++) {
-        // Rank `last` leaves the first barrier, and begins to sleep, after this; the clock is that of each process.
+        // Rank `last` leaves the first barrier, and begins to sleep, after this moment. Each
+        // process reads its own clock.
         double start = MPI_Wtime(), late = 0.05;
         OK(MPI_Barrier(MPI_COMM_WORLD));
         if (check_rank == last) usleep((useconds_t)(late * 1e6));

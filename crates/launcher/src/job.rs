@@ -55,8 +55,8 @@ use crate::{JobPlan, SlotTable};
 /// How long processes have to end by themselves after one has failed.
 const KILL_DELAY: Duration = Duration::from_secs(2);
 
-/// The most ranks of a host that are asked why they wait before a signal ends them. A question wakes
-/// all ranks. More of them do not answer in time, and meanwhile the launcher, which must end them,
+/// The most ranks of a host that are asked why they wait before a signal ends them. A question
+/// wakes all ranks. More of them do not answer in time, and meanwhile the launcher, which must end them,
 /// competes with them for the cores.
 const ASKED_BEFORE_END_MAX: usize = 128;
 
