@@ -1,4 +1,4 @@
-// Makes a periodic grid of all processes with reorder, and prints for each of its positions the host there:
+// Makes a periodic grid of all processes with reorder, and prints the host of each position:
 // tests/scenarios/hosts.py starts it, and knows the network. The arguments are the extents.
 #include "check.h"
 

@@ -77,8 +77,8 @@ impl Launch {
     }
 }
 
-/// Runs a job on 256 hosts, in which the agent of one that others are reached through is killed while
-/// agents start or later.
+/// Runs a job on 256 hosts, in which the agent of a host is killed through which others are
+/// reached, while agents start or later.
 ///
 /// # Errors
 /// A description of the invariant that is violated.

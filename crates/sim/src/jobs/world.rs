@@ -109,11 +109,6 @@ impl<'a> JobWorld<'a> {
         for (number, &count) in setting.machines.iter().enumerate() {
             let ranks: Vec<(u32, u32)> = (first..).take(count).map(|rank| (rank, 0)).collect();
             let is_remote = number > 0 || !setting.has_local;
-            let access = AgentAccess {
-                command: "reach".to_owned(),
-                own_path: "/combray".into(),
-                timeout: Duration::from_micros(HOST_TIMEOUT),
-            };
             hosts.push(HostSetup {
                 name: format!("host{number}"),
                 start: Start {
@@ -122,7 +117,11 @@ impl<'a> JobWorld<'a> {
                     ranks,
                     ..Start::default()
                 },
-                agent: is_remote.then_some(access),
+                agent: is_remote.then(|| AgentAccess {
+                    command: "reach".to_owned(),
+                    own_path: "/combray".into(),
+                    timeout: Duration::from_micros(HOST_TIMEOUT),
+                }),
                 parent: setting.parents[number],
             });
             let scripts = &setting.scripts[first as usize..][..count];
