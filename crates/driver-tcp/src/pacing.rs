@@ -9,7 +9,7 @@ const UNPACED: [&[u8]; 2] = [b"cubic", b"reno"];
 /// pauses: BBR sends at a speed that it estimates, and takes the pauses of a program for a slow
 /// network.
 ///
-/// Why: docs/internals/decisions/0147-connections-are-not-paced.md
+/// Why: docs/internals/decisions/0143-connections-are-not-paced.md
 pub(crate) fn send_without_pauses(socket: &Socket) {
     let is_paced = socket.tcp_congestion().is_ok_and(|name| name.starts_with(b"bbr"));
     if is_paced {

@@ -5,7 +5,7 @@
 //! its bytes. The first message of a row stays a request, so that a program that waits for its
 //! sends makes the progress that sends the batch.
 //!
-//! Why: docs/internals/decisions/0146-short-messages-that-wait-are-written-at-once.md
+//! Why: docs/internals/decisions/0142-short-messages-that-wait-are-written-at-once.md
 
 use base::GateId;
 

@@ -1,7 +1,7 @@
 //! The costs of steps of collective operations inside a machine, as the costs of its memory predict
 //! them.
 //!
-//! Why: docs/internals/decisions/0143-collectives-use-the-costs-of-memory.md
+//! Why: docs/internals/decisions/0141-collectives-use-the-costs-of-memory.md
 
 use collectives::Costs;
 use drivers::LocalWay;
