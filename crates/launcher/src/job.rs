@@ -56,8 +56,8 @@ use crate::{JobPlan, SlotTable};
 const KILL_DELAY: Duration = Duration::from_secs(2);
 
 /// The most ranks of a host that are asked why they wait before a signal ends them. A question
-/// wakes all ranks. More of them do not answer in time, and meanwhile the launcher, which must end them,
-/// competes with them for the cores.
+/// wakes all ranks. More of them do not answer in time, and meanwhile the launcher, which must end
+/// them, competes with them for the cores.
 const ASKED_BEFORE_END_MAX: usize = 128;
 
 /// How long processes have to end after a user or a batch system requested it: some save their

@@ -74,8 +74,7 @@ pub(super) fn prepare(
         machines.push(match (name, parents[host]) {
             (Some(_), Some(_)) => Machine::Remote(host, None),
             (Some(name), None) => {
-                let (host_name, access) = (name.clone(), plan.access.clone());
-                let start = AgentStart { host: host_name, access, timeout };
+                let start = AgentStart { host: name.clone(), access: plan.access.clone(), timeout };
                 let connection = AgentConnection::open(&start, descriptors)?;
                 Machine::Remote(host, Some(Box::new(connection)))
             }

@@ -108,15 +108,11 @@ impl<'a> JobWorld<'a> {
             (Vec::new(), Vec::new(), Vec::new(), 0);
         for (number, &count) in setting.machines.iter().enumerate() {
             let ranks: Vec<(u32, u32)> = (first..).take(count).map(|rank| (rank, 0)).collect();
+            let programs = vec![ProgramStart::default()];
             let is_remote = number > 0 || !setting.has_local;
             hosts.push(HostSetup {
                 name: format!("host{number}"),
-                start: Start {
-                    size,
-                    programs: vec![ProgramStart::default()],
-                    ranks,
-                    ..Start::default()
-                },
+                start: Start { size, programs, ranks, ..Start::default() },
                 agent: is_remote.then(|| AgentAccess {
                     command: "reach".to_owned(),
                     own_path: "/combray".into(),
