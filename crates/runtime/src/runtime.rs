@@ -65,6 +65,10 @@ pub struct Runtime {
 /// An outbox with this many chunks is flushed even if its messages wait for more.
 const GATHERED_MAX: usize = 256;
 
+/// The most rounds that a call makes for the batches that the first round has left. Other traffic
+/// must not keep the caller from what it waits for.
+const ROUNDS_FOR_BATCHES_MAX: u32 = 4;
+
 /// What is asked of the engine, and changes nothing.
 impl Deref for Runtime {
     type Target = Engine;
@@ -492,7 +496,10 @@ impl Runtime {
         let (active, mut sent) = self.make_round();
         // What the program waits for may have left before messages of a batch, which no request
         // follows: the program need not make another round.
-        while sent && self.engine.has_batches() {
+        for _ in 0..ROUNDS_FOR_BATCHES_MAX {
+            if !sent || !self.engine.has_batches() {
+                break;
+            }
             (_, sent) = self.make_round();
         }
         active
