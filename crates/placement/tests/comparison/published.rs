@@ -1,7 +1,7 @@
-//! The communication of published benchmarks: how much each rank sends to each other rank, by their
-//! descriptions
-//! (Bailey et al., The NAS Parallel Benchmarks 2.0, NAS-95-020, 1995; Adams et al., HPGMG; the
-//! two-dimensional decompositions of Fourier transforms).
+//! The communication of published benchmarks: how much each rank sends to each other rank, written
+//! from their descriptions, not recorded (Bailey et al., The NAS Parallel Benchmarks 2.0,
+//! NAS-95-020, 1995; Adams et al., HPGMG; the two-dimensional decompositions of Fourier
+//! transforms).
 
 use placement::Matrix;
 
