@@ -246,7 +246,8 @@ impl ConnectionWorld {
         let found: Vec<usize> =
             self.memories.iter().enumerate().filter(usable).map(|(at, _)| at).collect();
         let Some(memory) = self.nodes.rng().choice(found) else { return Ok(()) };
-        let length = self.length();
+        // Not empty, so that each operation has a range of its own.
+        let length = self.length().max(1);
         let (offset, name) = (self.memories[memory].used, self.memories[memory].name);
         self.memories[memory].used += length;
         self.numbers += 1;
