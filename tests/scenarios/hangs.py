@@ -289,7 +289,13 @@ def explained_under(runner, launch, names, host=(), at_a_time=1):
     def look(name):
         copy, ended = told_under(runner, launch, name, CAUSES[name][0])
         try:
-            code, output, _ = run([*host, command(runner), "ps", asked_job(runner, host, copy)])
+            asks = [*host, command(runner), "ps", asked_job(runner, host, copy)]
+            code, output, _ = run(asks)
+            # On a busy machine a report may come before all callers have been looked up.
+            deadline = time.monotonic() + 30.0
+            while not re.match(CAUSES[name][1], output.splitlines()[0]) and time.monotonic() < deadline:
+                time.sleep(HANG_SECONDS)
+                code, output, _ = run(asks)
             if code or not re.match(CAUSES[name][1], output.splitlines()[0]):
                 faults.append(f"{name}:\n{output}")
         except AssertionError as problem:
