@@ -142,7 +142,9 @@ fn await_writer(slot: &SenderSlot, writing: &AtomicU32, region: u32) {
     while writing.load(Ordering::SeqCst) == region {
         thread::yield_now();
         if since.elapsed() > WRITER_MAX {
-            if process::has_ended(slot.process() as i32) {
+            // A free slot was that of a process that was killed while it wrote.
+            let writer = slot.process();
+            if writer == 0 || process::has_ended(writer as i32) {
                 return;
             }
             since = Instant::now();

@@ -126,6 +126,20 @@ fn a_slot_of_a_killed_writer_is_used_by_the_next_sender() {
 }
 
 #[test]
+fn a_revocation_does_not_wait_for_a_killed_writer_whose_slot_is_free() {
+    let (mut one, two) = pair(true);
+    let region = one.declare(&Buffer::zeroed(8), RegionAccess::ReadAndWrite).unwrap();
+    let senders = two.peers[0].as_ref().unwrap().bell.segment.senders();
+    let child = start();
+    let place = senders.claim(child.id() as i32, || 0).unwrap();
+    senders.begin_writing(place, region.place as u32 as usize);
+    let process = child.id() as i32;
+    end(child);
+    one.own.free_senders(process);
+    one.revoke(region).unwrap();
+}
+
+#[test]
 fn fetches_from_a_peer_that_was_given_up_end() {
     for copying in [Copying::Once, Copying::Piped, Copying::Jointly] {
         for polls in 0..3 {
