@@ -107,9 +107,9 @@ impl<Process: EndpointHost> Endpoints<Process> {
 
     /// Sets how often time must be looked at.
     pub(crate) fn set_tick(&self) {
-        let tick = self.state.borrow().tick();
         let state = self.state.borrow();
         self.meets.set(!state.meetings.is_empty() || !state.waiting.is_empty());
+        let tick = state.tick();
         drop(state);
         let tick = match self.wait_tick() {
             Some(of_waits) if tick == 0 => of_waits,

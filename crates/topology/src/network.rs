@@ -138,11 +138,8 @@ impl HostNetwork {
         if let Some(host) = (0..self.hosts).find(|host| far[*host].is_none()) {
             return Err(format!("no links connect {} and {}", self.names[0], self.names[host]));
         }
-        let place = |host: usize| match neighbors[host][..] {
-            [(switch, _)] if switch as usize >= self.hosts => switch,
-            _ => host as u32,
-        };
-        let places: HashSet<u32> = (0..self.hosts).map(place).collect();
+        let places: HashSet<u32> =
+            (0..self.hosts as u32).map(|host| self.attachment(&neighbors, host).0).collect();
         match places.len() <= ATTACHMENTS_MAX {
             true => Ok(()),
             false => Err(format!("more than {ATTACHMENTS_MAX} switches have hosts")),
@@ -167,11 +164,18 @@ impl HostNetwork {
     /// The name of the only switch to which a host is linked, if it is linked to nothing else.
     pub(crate) fn switch_of(&self) -> Vec<Option<&str>> {
         let neighbors = self.neighbors();
-        let switch = |host: usize| match neighbors[host][..] {
-            [(only, _)] if only as usize >= self.hosts => Some(&*self.names[only as usize]),
-            _ => None,
-        };
-        (0..self.hosts).map(switch).collect()
+        let places = (0..self.hosts as u32).map(|host| self.attachment(&neighbors, host).0);
+        let name = |place: usize| Some(&*self.names[place]).filter(|_| place >= self.hosts);
+        places.map(|place| name(place as usize)).collect()
+    }
+
+    /// The switch of a host that is linked to nothing else, with the cost of that link; of another
+    /// host, itself.
+    fn attachment(&self, neighbors: &[Vec<(u32, u32)>], host: u32) -> (u32, u32) {
+        match neighbors[host as usize][..] {
+            [(switch, cost)] if switch as usize >= self.hosts => (switch, cost),
+            _ => (host, 0),
+        }
     }
 
     /// The neighbors of each host and switch, with the costs of the links.
@@ -230,11 +234,7 @@ impl HostNetwork {
         let mut known: HashMap<u32, u32> = HashMap::new();
         let mut hosts = Vec::with_capacity(self.hosts);
         for host in 0..self.hosts as u32 {
-            // A host with several links is a place of its own.
-            let (place, up) = match neighbors[host as usize][..] {
-                [(switch, cost)] if switch as usize >= self.hosts => (switch, cost),
-                _ => (host, 0),
-            };
+            let (place, up) = self.attachment(&neighbors, host);
             let number = *known.entry(place).or_insert(attachments.len() as u32);
             if number as usize == attachments.len() {
                 attachments.push(place);

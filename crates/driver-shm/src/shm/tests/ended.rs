@@ -109,33 +109,33 @@ fn a_revocation_waits_for_writers_that_live_and_for_no_others() {
     one.revoke(next).unwrap();
 }
 
-#[test]
-fn a_slot_of_a_killed_writer_is_used_by_the_next_sender() {
-    let (mut one, two) = pair(true);
+/// Returns a region of `one`, and the slot of a process that was killed while it wrote the region.
+/// The slot is free.
+fn region_of_killed_writer(one: &mut Shm, two: &Shm) -> (RegionToken, usize) {
     let region = one.declare(&Buffer::zeroed(8), RegionAccess::ReadAndWrite).unwrap();
     let senders = two.peers[0].as_ref().unwrap().bell.segment.senders();
     let child = start();
-    let place = senders.claim(child.id() as i32, || 0).unwrap();
-    senders.begin_writing(place, region.place as u32 as usize);
     let process = child.id() as i32;
+    let place = senders.claim(process, || 0).unwrap();
+    senders.begin_writing(place, region.place as u32 as usize);
     end(child);
     one.own.free_senders(process);
-    let own = std::process::id() as i32;
-    assert_eq!(senders.claim(own, || 0), Some(place));
+    (region, place)
+}
+
+#[test]
+fn a_slot_of_a_killed_writer_is_used_by_the_next_sender() {
+    let (mut one, two) = pair(true);
+    let (region, place) = region_of_killed_writer(&mut one, &two);
+    let senders = two.peers[0].as_ref().unwrap().bell.segment.senders();
+    assert_eq!(senders.claim(std::process::id() as i32, || 0), Some(place));
     one.revoke(region).unwrap();
 }
 
 #[test]
 fn a_revocation_does_not_wait_for_a_killed_writer_whose_slot_is_free() {
     let (mut one, two) = pair(true);
-    let region = one.declare(&Buffer::zeroed(8), RegionAccess::ReadAndWrite).unwrap();
-    let senders = two.peers[0].as_ref().unwrap().bell.segment.senders();
-    let child = start();
-    let place = senders.claim(child.id() as i32, || 0).unwrap();
-    senders.begin_writing(place, region.place as u32 as usize);
-    let process = child.id() as i32;
-    end(child);
-    one.own.free_senders(process);
+    let (region, _) = region_of_killed_writer(&mut one, &two);
     one.revoke(region).unwrap();
 }
 
