@@ -619,7 +619,7 @@ impl<'a> JobState<'a> {
     /// Writes a message to the error output.
     fn print_message(&mut self, message: &str) {
         let message = base::without_error_numbers(message);
-        // The job that the user has started has the same ranks.
+        // The job that the user has started has equal ranks.
         let line = match self.is_spawned {
             true => format!("combray: spawned job {}: {message}\n", self.launcher),
             false => format!("combray: {message}\n"),

@@ -253,7 +253,7 @@ fn a_wait_that_news_wake_sleeps_for_as_long_as_it_has_lasted() {
         assert!((sleep - wanted).abs() < 0.01, "{sleep} s instead of {wanted} s");
     }
     assert_eq!((process.checks.get(), process.reports.borrow().len()), (8, 7));
-    // News that nobody has looked at end the sleep immediately, and are looked at once.
+    // News of which the wait does not know end the sleep immediately, and are read one time.
     process.heard.as_ref().unwrap().set(7);
     process.checks.set(0);
     wait(&process, WakeUp::Doorbell, &mut |process| process.checks.get() > 0);
