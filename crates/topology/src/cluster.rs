@@ -71,6 +71,9 @@ pub struct ClusterMember {
 const NAMES_MAX: usize = 100_000;
 const HEIGHT_MAX: usize = 16;
 
+/// A description has one torus, mesh or dragonfly, or links.
+const SECOND_NETWORK: &str = "it describes a second network";
+
 impl Cluster {
     /// Parses a description.
     ///
@@ -106,6 +109,9 @@ impl Cluster {
             }
         }
         if !lines.links.is_empty() {
+            if self.network.is_some() {
+                return Err(SECOND_NETWORK.to_owned());
+            }
             for (switch, below) in &lines.switches {
                 for name in below {
                     lines.links.link(switch, name, 1)?;
@@ -160,7 +166,7 @@ impl Cluster {
             }
             Some((kind @ ("torus" | "mesh" | "dragonfly"), words)) => {
                 if self.network.is_some() {
-                    return Err("it describes a second network".to_owned());
+                    return Err(SECOND_NETWORK.to_owned());
                 }
                 self.add_network(kind, words, names_of(rest)?)
             }
@@ -525,6 +531,7 @@ mod tests {
             ("torus 2 cost=1x2: n[1-2]", "line 1: a torus needs a cost for each"),
             ("torus 2: a a", "line 1: it names a host twice"),
             ("torus 2: a b\nmesh 2: c d", "line 2: it describes a second network"),
+            ("torus 2: a b\nlink a: b", "it describes a second network"),
             ("torus 2: a b\nmachine c: core:1", "c is not in the network"),
             ("dragonfly 2x2: n[1-4]", "line 1: a dragonfly needs"),
             ("dragonfly 2x2x2: n[1-4]", "line 1: the product of groups"),
