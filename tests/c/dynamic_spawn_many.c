@@ -8,7 +8,8 @@
 #include <errno.h>
 #include <sys/wait.h>
 
-enum { FAILURES = 50, MAPPED_KIB_MAX = 8192, USED_KIB_MAX = 2048 };
+// The connection with the last child may still be open, with 33 MiB of the child's segment mapped.
+enum { FAILURES = 50, MAPPED_KIB_MAX = 40 << 10, USED_KIB_MAX = 2048 };
 
 static int entries(const char *folder) {
     int count = 0;
@@ -60,7 +61,6 @@ int main(int argc, char **argv) {
     CHECK(after <= before, "%d descriptors after %d jobs, %d after %d", after, jobs, before, settled);
     mapped = memory_kib("VmSize") - mapped;
     used = memory_kib("VmRSS") - used;
-    // The connection with the last child may still be open.
     CHECK(mapped < MAPPED_KIB_MAX, "%ld KiB more are mapped after %d jobs", mapped, jobs - settled);
     CHECK(used < USED_KIB_MAX, "%ld KiB more are in use after %d jobs", used, jobs - settled);
     if (argc > 1) printf("%d jobs: %ld KiB mapped, %ld KiB used more\n", jobs - settled, mapped, used);
