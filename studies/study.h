@@ -13,6 +13,8 @@
 #include <string.h>
 
 static int rank, size;
+/* The processes that print and compare results. */
+static MPI_Comm study_processes;
 static const char *study_name;
 static int study_wrong;
 
@@ -24,6 +26,7 @@ static void study_begin(const char *name, int *argc, char ***argv, int level) {
     /* What a job that is ended has printed until then arrives. */
     setvbuf(stdout, NULL, _IOLBF, 0);
     MPI_Init_thread(argc, argv, level, &provided);
+    study_processes = MPI_COMM_WORLD;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (provided < level) {
@@ -62,7 +65,7 @@ static inline void *study_allocate(size_t count, size_t bytes) {
 
 static inline double study_over_all(double value, MPI_Op operation) {
     double result = 0;
-    MPI_Allreduce(&value, &result, 1, MPI_DOUBLE, operation, MPI_COMM_WORLD);
+    MPI_Allreduce(&value, &result, 1, MPI_DOUBLE, operation, study_processes);
     return result;
 }
 

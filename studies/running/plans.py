@@ -1,6 +1,6 @@
 """The studies: which programs are started how, at three sizes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 SIZES = ("test", "quick", "full")
 ROUNDS = {"test": 1, "quick": 2, "full": 5}
@@ -25,6 +25,9 @@ class Study:
     name: str
     title: str
     starts: dict  # size -> list of Start
+    # Not empty: the program ends a process of its own, and only these libraries continue then: their
+    # names, and the options of their launchers by which they do.
+    survivors: dict = field(default_factory=dict)
 
     @property
     def source(self) -> str:
@@ -73,5 +76,56 @@ def hashtable() -> Study:
     return Study("hashtable", "Hash table by one-sided atomic operations", starts(shapes, words))
 
 
-STUDIES = {study.name: study
-           for study in (poisson(), hydro(), wavefront(), sparse(), hashtable())}
+def multizone() -> Study:
+    # The first argument is the number of outer threads.
+    shapes = [(1, 1, (1,)), (1, 4, (1,)), (1, 4, (2,)), (1, 4, (4,)), (2, 2, (1,)), (2, 2, (2,)), (4, 1, (1,))]
+    # Points along an edge, steps, repetitions.
+    words = {"test": (24, 3, 1), "quick": (96, 20, 2), "full": (160, 40, 3)}
+    return Study("multizone", "Multi-zone solver: even and uneven zones, outer and inner threads", starts(shapes, words))
+
+
+def halo() -> Study:
+    shapes = [(1, 1, ()), (2, 1, ()), (2, 2, ()), (4, 1, ())]
+    # Numbers along an edge, exchanges, repetitions.
+    words = {"test": (20, 20, 1), "quick": (512, 300, 2), "full": (1000, 2000, 3)}
+    return Study("halo", "Halo exchange in nine ways", starts(shapes, words))
+
+
+def loop() -> Study:
+    shapes = [(1, 1, ()), (1, 2, ()), (1, 4, ()), (2, 1, ()), (2, 2, ()), (4, 1, ())]
+    # Length of the array, iterations, repetitions.
+    words = {"test": (101, 50, 1), "quick": (1000, 2000, 2), "full": (1000, 100000, 2)}
+    return Study("loop", "Fine- and coarse-grain loops: regions, barriers, small reductions", starts(shapes, words))
+
+
+def bfs() -> Study:
+    shapes = [(processes, 1, ()) for processes in (1, 2, 4)]
+    # Logarithm of the number of vertices, searches, repetitions.
+    words = {"test": (8, 3, 1), "quick": (14, 4, 2), "full": (18, 4, 2)}
+    return Study("bfs", "Breadth-first search: three ways to end a level", starts(shapes, words))
+
+
+def cholesky() -> Study:
+    shapes = [(1, 1, ()), (1, 2, ()), (2, 1, ()), (2, 2, ()), (4, 1, ())]
+    # Tiles, numbers along the edge of a tile, repetitions.
+    words = {"test": (6, 12, 1), "quick": (12, 64, 2), "full": (24, 96, 3)}
+    return Study("cholesky", "Cholesky factorisation: a graph of tasks over processes and threads", starts(shapes, words))
+
+
+def checkpoint() -> Study:
+    shapes = [(processes, 1, ()) for processes in (1, 2, 4)]
+    # Numbers along an edge, checkpoints, repetitions.
+    words = {"test": (40, 2, 1), "quick": (800, 4, 2), "full": (2000, 8, 3)}
+    return Study("checkpoint", "Checkpoints in one file, and restart", starts(shapes, words))
+
+
+def survivor() -> Study:
+    shapes = [(processes, 1, ()) for processes in (2, 4)]
+    # Points, groups of iterations, repetitions.
+    words = {"test": (400, 4, 1), "quick": (20000, 20, 2), "full": (200000, 40, 2)}
+    return Study("survivor", "A solver that survives a killed process", starts(shapes, words),
+                 {"combray": ("--keep-going",), "openmpi": ("--with-ft", "ulfm")})
+
+
+STUDIES = {study.name: study for study in (poisson(), hydro(), wavefront(), sparse(), hashtable(), multizone(), halo(),
+                                           loop(), bfs(), cholesky(), checkpoint(), survivor())}
