@@ -126,6 +126,10 @@ def tree(entries, triplet, choices, version):
     for path, entry in entries.items():
         if path.startswith("share/man/man1/"):
             page(put, pathlib.Path(path).name, entry)
+        elif path.startswith("share/man/man3/"):
+            # `man MPI_Send` finds them beside the pages of other packages.
+            content = re.sub(rb"^(\.so man3/\w+\.3)$", rb"\1combray", entry.content, flags=re.M)
+            put(f"usr/{path}combray.gz", content=packed(content))
         elif path.startswith("share/doc/combray/") and not re.search(r"/(LICENSE-\w+|CHANGELOG.md)$", path):
             put(f"usr/{path}", content=entry.content)
         elif path.startswith(tuple(COMPLETIONS)):

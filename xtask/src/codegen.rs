@@ -5,6 +5,7 @@ mod constants;
 mod entries;
 mod fortran;
 mod header;
+mod manual;
 mod parameter;
 mod reliability;
 mod rust_crate;
@@ -50,6 +51,25 @@ pub fn write_fortran_programs(folder: &Path) -> Result<(), String> {
     let tables = Tables::read(&workspace.join("crates/mpi-abi/abi"))?;
     let programs = fortran::programs(&tables)?.into_iter();
     write_below(folder, programs.map(|(path, text)| Output { path, text }))
+}
+
+/// Writes a man page for each function into `man/man3` of the folder `share`.
+pub fn write_man_pages(share: &Path) -> Result<(), String> {
+    write_pages(share, manual::man_pages)
+}
+
+/// Writes the pages of the site about the functions into a folder.
+pub fn write_site_pages(folder: &Path) -> Result<(), String> {
+    write_pages(folder, manual::site_pages)
+}
+
+fn write_pages(
+    folder: &Path,
+    pages: impl Fn(&Tables) -> Result<Vec<(String, String)>, String>,
+) -> Result<(), String> {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let tables = Tables::read(&workspace.join("crates/mpi-abi/abi"))?;
+    write_below(folder, pages(&tables)?.into_iter().map(|(path, text)| Output { path, text }))
 }
 
 /// Writes the files whose content has changed.

@@ -1,6 +1,8 @@
 //! Tasks of the workspace. `cargo xtask codegen` generates files from the tables of the MPI ABI.
 //! `cargo xtask codegen --check` checks whether they are current. `cargo xtask fortran-programs
-//! FOLDER` writes the programs that call every Fortran routine into a folder.
+//! FOLDER` writes the programs that call every Fortran routine into a folder, `cargo xtask man-pages
+//! SHARE` the man pages of all functions, and `cargo xtask site-pages FOLDER` the pages of the site
+//! about them.
 
 #![forbid(unsafe_code)]
 
@@ -15,8 +17,12 @@ fn main() -> ExitCode {
     let outcome = match arguments[..] {
         ["codegen"] => codegen::write(),
         ["codegen", "--check"] => codegen::check(),
+        ["man-pages", share] => codegen::write_man_pages(Path::new(share)),
+        ["site-pages", folder] => codegen::write_site_pages(Path::new(folder)),
         ["fortran-programs", folder] => codegen::write_fortran_programs(Path::new(folder)),
-        _ => Err("usage: cargo xtask codegen [--check] | fortran-programs FOLDER".to_owned()),
+        _ => Err("usage: cargo xtask codegen [--check] | man-pages SHARE | site-pages FOLDER | \
+                  fortran-programs FOLDER"
+            .to_owned()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

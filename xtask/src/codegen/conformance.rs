@@ -12,7 +12,7 @@ const BEGIN: &str = "<!-- `cargo xtask codegen`, from crates/mpi-abi/abi: -->\n"
 const END: &str = "<!-- end of what is generated -->\n";
 
 /// The chapters of MPI 5.0 that define functions.
-const CHAPTERS: &[(u8, &str)] = &[
+pub const CHAPTERS: &[(u8, &str)] = &[
     (3, "Point-to-point communication"),
     (4, "Partitioned communication"),
     (5, "Datatypes"),
@@ -187,7 +187,8 @@ fn table(tables: &Tables) -> Result<String, String> {
     }
 }
 
-fn chapter(function: &MpiFunction) -> Result<u8, String> {
+/// Returns the chapter of MPI 5.0 that defines a function.
+pub fn chapter(function: &MpiFunction) -> Result<u8, String> {
     if function.note.starts_with("deprecated") {
         return Ok(16);
     }

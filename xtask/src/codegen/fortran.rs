@@ -14,7 +14,8 @@ mod routine;
 mod views;
 
 use super::tables::Tables;
-use routine::Routine;
+pub use modules::declared;
+pub use routine::Routine;
 
 /// The generated files: path relative to the workspace, and text.
 pub fn files(tables: &Tables) -> Result<Vec<(String, String)>, String> {

@@ -23,6 +23,10 @@ pub struct Tables {
     /// The dialects besides the standard ABI.
     pub dialects: Vec<Dialect>,
     pub fortran: Vec<FortranRow>,
+    /// What functions do, by name, as the predicate of a sentence.
+    pub summaries: HashMap<String, String>,
+    /// The meaning of parameters, by name.
+    pub parameters: HashMap<String, String>,
 }
 
 /// The meaning of a function's arguments in Fortran.
@@ -224,6 +228,8 @@ impl Tables {
             former: Vec::new(),
             dialects: Vec::new(),
             fortran: fortran(folder)?,
+            summaries: pairs(folder, "summaries.tsv")?,
+            parameters: pairs(folder, "parameters.tsv")?,
         };
         for row in rows(folder, "implemented.tsv", 4)? {
             tables.mark_implemented(&row).map_err(|what| format!("{}: {what}", row[0]))?;
@@ -321,6 +327,14 @@ fn constants(folder: &Path, name: &str) -> Result<Vec<Constant>, String> {
         Constant { name, kind, value }
     });
     Ok(constants.collect())
+}
+
+fn pairs(folder: &Path, name: &str) -> Result<HashMap<String, String>, String> {
+    let pair = |row: Vec<String>| {
+        let [name, text] = row.try_into().expect("two columns");
+        (name, text)
+    };
+    Ok(rows(folder, name, 2)?.into_iter().map(pair).collect())
 }
 
 fn functions(folder: &Path, name: &str) -> Result<Vec<MpiFunction>, String> {

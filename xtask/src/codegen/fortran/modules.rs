@@ -169,6 +169,13 @@ fn generic(prefix: &str, name: &str, routines: &[&Routine]) -> String {
     text + &format!("  end interface {prefix}{name}\n")
 }
 
+/// The declaration of a routine in module `mpi_f08`, as lines for readers.
+pub fn declared(routine: &Routine) -> Vec<String> {
+    let text = body(routine, &routine.name, None, FortranInterface::Mpi08);
+    let lines = text.lines().filter(|line| line.trim() != "import");
+    lines.map(|line| line.strip_prefix("    ").unwrap_or(line).to_owned()).collect()
+}
+
 /// An interface body. With `symbol` it declares a C function, which receives descriptors.
 fn body(
     routine: &Routine,
