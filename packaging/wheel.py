@@ -16,11 +16,10 @@ import io
 import pathlib
 import re
 import stat
-import subprocess
-import tempfile
 import time
 import zipfile
 
+import forwarding
 import payload
 from payload import Entry
 
@@ -68,21 +67,10 @@ def data(entries, machine):
         elif path == "lib/libmpi_abi.so":
             files[path] = Entry(path, 0o644, f"INPUT({entry.target})\n".encode())
         elif path.startswith("lib/"):
-            files[path] = Entry(path, 0o755, second_name(pathlib.Path(path).name, entry.target, machine))
+            files[path] = Entry(path, 0o755, forwarding.library(pathlib.Path(path).name, entry.target, machine))
         else:
             raise SystemExit(f"packaging/wheel.py: no wheel can have the symbolic link {path}")
     return [files[path] for path in sorted(files)]
-
-
-def second_name(name, target, machine):
-    """The bytes of a library `name` that is there to load `target` beside it."""
-    with tempfile.TemporaryDirectory() as folder:
-        build = lambda *words: subprocess.run(
-            [payload.tool("gcc", machine), "-shared", "-nostdlib", "-Wl,--build-id=none", *words, "-x", "c", "/dev/null"],
-            cwd=folder, check=True)
-        build(f"-Wl,-soname,{target}", "-o", target)
-        build(f"-Wl,-soname,{name}", "-Wl,-rpath,$ORIGIN", "-Wl,--no-as-needed", f"./{target}", "-o", name)
-        return payload.stripped(name, pathlib.Path(folder, name).read_bytes(), machine)
 
 
 def described(version, tag):
