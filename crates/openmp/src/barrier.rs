@@ -1,10 +1,12 @@
 //! Barriers, and the end of regions. Threads that wait there run the tasks of the team.
 
 use std::sync::PoisonError;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering, fence};
 
+use crate::deques::{Allowed, Search};
 use crate::team::{Gathering, ThreadTeam};
 use crate::thread::Thread;
+use crate::waiting::WaitEvent;
 
 /// Waits as [`barrier`] does, unless the region is cancelled; then, it returns true.
 pub fn barrier_or_cancelled(thread: &Thread) -> bool {
@@ -26,12 +28,12 @@ pub fn barrier_or_cancelled(thread: &Thread) -> bool {
     }
     drop(gathering);
     let is_over = || team.generation.load(Ordering::SeqCst) != generation;
-    run_tasks_until(thread, team, || is_over() || is_cancelled(), || true);
+    run_tasks_until(thread, &team.changed, || is_over() || is_cancelled(), || true);
     let mut gathering = lock();
     if gathering.complete == next {
         // All have arrived: the last one ends the barrier.
         drop(gathering);
-        run_tasks_until(thread, team, is_over, || true);
+        run_tasks_until(thread, &team.changed, is_over, || true);
     } else {
         gathering.threads -= 1;
     }
@@ -46,7 +48,7 @@ pub fn barrier(thread: &Thread) {
         let generation = team.generation.load(Ordering::Acquire);
         if team.arrived.fetch_add(1, Ordering::AcqRel) + 1 < size {
             let is_over = || team.generation.load(Ordering::SeqCst) != generation;
-            run_tasks_until(thread, team, is_over, || true);
+            run_tasks_until(thread, &team.changed, is_over, || true);
             return;
         }
         team.arrived.store(0, Ordering::Relaxed);
@@ -56,10 +58,7 @@ pub fn barrier(thread: &Thread) {
 
 /// Ends a barrier at which all threads have arrived, once all tasks have finished.
 fn complete(thread: &Thread, team: &ThreadTeam) {
-    if team.tasks.load(Ordering::SeqCst) > 0 {
-        run_tasks_until(thread, team, || team.tasks.load(Ordering::SeqCst) == 0, || true);
-    }
-    thread.with_task(|task| task.known.forget());
+    finish_tasks(thread, team, &team.changed);
     if team.size() > 1 {
         team.generation.fetch_add(1, Ordering::SeqCst);
         team.changed.notify_all();
@@ -76,7 +75,7 @@ pub fn await_next_region(thread: &Thread, is_released: &AtomicBool) {
     }
     let may_run = || !is_released.load(Ordering::Acquire);
     let has_begun = || team.generation.load(Ordering::SeqCst) != generation;
-    run_tasks_until(thread, team, has_begun, may_run);
+    run_tasks_until(thread, &team.changed, has_begun, may_run);
 }
 
 /// The end of a region for the thread that opened it: waits for all others, and all tasks.
@@ -85,40 +84,49 @@ pub fn join(thread: &Thread) {
     let others = team.size() - 1;
     if others > 0 {
         let is_joined = || team.arrived.load(Ordering::SeqCst) == others;
-        while !is_joined() {
-            let added = team.deques.added();
-            if !run_task(thread, team, || true) {
-                team.joined.wait_until(|| is_joined() || team.deques.added() != added);
-            }
-        }
+        run_tasks_until(thread, &team.joined, is_joined, || true);
         team.arrived.store(0, Ordering::Relaxed);
     }
-    while team.tasks.load(Ordering::SeqCst) > 0 {
-        let added = team.deques.added();
-        if !run_task(thread, team, || true) {
-            let is_done = || team.tasks.load(Ordering::SeqCst) == 0;
-            team.joined.wait_until(|| is_done() || team.deques.added() != added);
-        }
-    }
+    finish_tasks(thread, team, &team.joined);
 }
 
-/// Runs one task of the team, if one is ready and this thread may.
-fn run_task(thread: &Thread, team: &ThreadTeam, may: impl Fn() -> bool) -> bool {
-    let Some(task) = team.deques.take(thread.id.get() as usize, may) else { return false };
-    task.run(thread);
-    true
+/// Waits for all tasks, once all threads of the team have arrived.
+fn finish_tasks(thread: &Thread, team: &ThreadTeam, event: &WaitEvent) {
+    run_tasks_until(thread, event, || team.tasks_are_finished(), || true);
+    team.deques.reset(team.size());
+    thread.with_task(|task| task.known.set(None));
 }
 
+/// Runs tasks of the team until a condition holds. Without tasks, waits for the event; `may_run` is
+/// whether this thread is still one of the team.
 fn run_tasks_until(
     thread: &Thread,
-    team: &ThreadTeam,
+    event: &WaitEvent,
     condition: impl Fn() -> bool,
     may_run: impl Fn() -> bool,
 ) {
+    let team = thread.team.get();
+    let mut search = Search::new(team, Allowed::Any, may_run);
+    let mut has_run = false;
     while !condition() {
-        let added = team.deques.added();
-        if !run_task(thread, team, &may_run) {
-            team.changed.wait_until(|| condition() || team.deques.added() != added);
+        let mut found = search.take(thread);
+        if found.is_none() {
+            if has_run {
+                // This thread may have finished the last task, for which another one waits.
+                fence(Ordering::SeqCst);
+                team.notify_all();
+            }
+            event.wait_until(|| {
+                let is_over = condition();
+                if !is_over {
+                    found = search.take(thread);
+                }
+                is_over || found.is_some()
+            });
+        }
+        has_run = found.is_some();
+        if let Some(task) = found {
+            task.run(thread);
         }
     }
 }

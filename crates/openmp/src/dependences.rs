@@ -2,83 +2,124 @@
 
 use std::collections::HashMap;
 use std::ffi::c_void;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::mem;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::AtomicU32;
 
-use crate::tasks::Task;
+use crate::own::Own;
+use crate::tasks::TaskRef;
+use crate::waiting;
 
 /// The tasks that wait for a task; none any more once it has finished.
 #[derive(Default)]
-pub struct Successors(Mutex<Following>);
+pub struct Successors {
+    lock: AtomicU32,
+    /// Used under the lock.
+    following: Own<Following>,
+}
 
 #[derive(Default)]
 struct Following {
-    tasks: Vec<Arc<Task>>,
+    tasks: Vec<TaskRef>,
     is_closed: bool,
 }
 
 impl Successors {
-    /// Lets another task wait for this one. False if this one has finished.
-    fn add(&self, task: &Arc<Task>) -> bool {
-        let mut following = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if following.is_closed {
-            return false;
-        }
-        task.unsatisfied.fetch_add(1, Ordering::AcqRel);
-        following.tasks.push(task.clone());
-        true
+    fn with<R>(&self, with: impl FnOnce(&mut Following) -> R) -> R {
+        waiting::lock(&self.lock);
+        let result = self.following.with(with);
+        waiting::unlock(&self.lock);
+        result
     }
 
-    /// The task has finished; returns what waited for it.
-    pub fn close(&self) -> Vec<Arc<Task>> {
-        let mut following = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        following.is_closed = true;
-        mem::take(&mut following.tasks)
+    /// Lets another task wait for this one, unless this one has finished.
+    fn add(&self, task: &TaskRef) {
+        self.with(|following| {
+            if !following.is_closed {
+                task.await_one_more();
+                following.tasks.push(task.clone());
+            }
+        });
+    }
+
+    /// The task has finished; calls `each` with what waited for it.
+    pub fn close(&self, each: impl FnMut(TaskRef)) {
+        let waiting = self.with(|following| {
+            following.is_closed = true;
+            mem::take(&mut following.tasks)
+        });
+        waiting.into_iter().for_each(each);
     }
 }
 
 /// The tasks that last used an address.
 #[derive(Default)]
 struct Users {
-    writer: Option<Arc<Task>>,
-    readers: Vec<Arc<Task>>,
+    writer: Option<TaskRef>,
+    readers: Vec<TaskRef>,
 }
 
 /// The addresses that the children of a task have named.
 #[derive(Default)]
-pub struct Known(Mutex<HashMap<usize, Users>>);
+pub struct Known(HashMap<usize, Users, BuildHasherDefault<Mixer>>);
+
+/// Mixes an address. What a program names is no secret of others, who could choose it badly.
+#[derive(Default)]
+struct Mixer(u64);
+
+impl Hasher for Mixer {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_usize((*byte).into()));
+    }
+
+    fn write_usize(&mut self, number: usize) {
+        // The table takes both ends of the product.
+        let product = u128::from(self.0 ^ number as u64) * u128::from(MULTIPLIER);
+        self.0 = (product >> 64) as u64 ^ product as u64;
+    }
+}
+
+/// An odd number whose bits are even: the golden ratio.
+const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Known {
     /// Lets a new child wait for those before it that use the same addresses.
-    pub fn register(&self, task: &Arc<Task>, uses: &[Use]) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        for one in merged(uses) {
-            let users = known.entry(one.address).or_default();
-            if one.writes {
-                // The readers have waited for the writer before them.
-                let before = if users.readers.is_empty() {
-                    users.writer.take().into_iter().collect()
-                } else {
-                    mem::take(&mut users.readers)
-                };
-                for other in before {
-                    other.successors.add(task);
-                }
-                users.writer = Some(task.clone());
-            } else {
-                if let Some(writer) = &users.writer {
-                    writer.successors.add(task);
-                }
-                users.readers.retain(|reader| !reader.is_finished());
-                users.readers.push(task.clone());
+    pub fn register(&mut self, task: &TaskRef, uses: &[Use]) {
+        task.is_known.set(true);
+        for (place, one) in uses.iter().enumerate() {
+            // Each address once: a task does not wait for itself.
+            let same = |other: &&Use| other.address == one.address;
+            if uses[..place].iter().any(|other| same(&other)) {
+                continue;
             }
+            let writes = uses[place..].iter().filter(same).any(|other| other.writes);
+            self.0.entry(one.address).or_default().add(task, writes);
         }
     }
+}
 
-    /// All children have finished.
-    pub fn forget(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+impl Users {
+    fn add(&mut self, task: &TaskRef, writes: bool) {
+        if !writes {
+            if let Some(writer) = &self.writer {
+                writer.successors.add(task);
+            }
+            self.readers.retain(|reader| !reader.is_finished());
+            self.readers.push(task.clone());
+            return;
+        }
+        let writer = self.writer.replace(task.clone());
+        // The readers have waited for the writer before them.
+        if let Some(writer) = writer.filter(|_| self.readers.is_empty()) {
+            writer.successors.add(task);
+        }
+        for reader in self.readers.drain(..) {
+            reader.successors.add(task);
+        }
     }
 }
 
@@ -89,18 +130,6 @@ pub struct Use {
     pub writes: bool,
 }
 
-/// Each address once: a task does not wait for itself.
-fn merged(uses: &[Use]) -> Vec<Use> {
-    let mut merged: Vec<Use> = Vec::with_capacity(uses.len());
-    for one in uses {
-        match merged.iter_mut().find(|other| other.address == one.address) {
-            Some(other) => other.writes |= one.writes,
-            None => merged.push(*one),
-        }
-    }
-    merged
-}
-
 /// The kind of a dependence object that only reads.
 const READS: usize = 1;
 
@@ -109,25 +138,24 @@ const READS: usize = 1;
 ///
 /// # Safety
 /// The list must be one of those that GCC makes.
-pub unsafe fn uses_of(list: *const *mut c_void) -> Vec<Use> {
+pub unsafe fn read_uses(list: *const *mut c_void, uses: &mut Vec<Use>) {
     // SAFETY: the caller promises that all these words exist; their number is in the first ones.
     let word = |place: usize| unsafe { (*list.add(place)).addr() };
-    let in_order = |first: usize, count: usize, writes: bool| {
-        (first..first + count).map(move |place| (place, writes))
+    let mut add = |first: usize, count: usize, writes: bool| {
+        uses.extend((first..first + count).map(|place| Use { address: word(place), writes }));
     };
     // The old form: how many, how many of them are written, the addresses.
     if word(0) != 0 {
         let (count, written) = (word(0), word(1));
-        let all = in_order(2, written, true).chain(in_order(2 + written, count - written, false));
-        return all.map(|(place, writes)| Use { address: word(place), writes }).collect();
+        add(2, written, true);
+        add(2 + written, count - written, false);
+        return;
     }
     // The new form: how many, written, in exclusion, read; the others are objects.
     let (count, written, exclusive, read) = (word(1), word(2), word(3), word(4));
     let plain = written + exclusive + read;
-    let written = written + exclusive;
-    let all = in_order(5, written, true).chain(in_order(5 + written, read, false));
-    let mut uses: Vec<Use> =
-        all.map(|(place, writes)| Use { address: word(place), writes }).collect();
+    add(5, written + exclusive, true);
+    add(5 + written + exclusive, read, false);
     for place in 5 + plain..5 + count {
         // SAFETY: the caller promises that it is the address of an object of two words.
         let (address, kind) = unsafe {
@@ -136,12 +164,13 @@ pub unsafe fn uses_of(list: *const *mut c_void) -> Vec<Use> {
         };
         uses.push(Use { address, writes: kind != READS });
     }
-    uses
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tasks::{Kind, Task, Work};
+    use crate::thread::Thread;
     use std::ptr;
 
     fn word(number: usize) -> *mut c_void {
@@ -151,15 +180,17 @@ mod tests {
     #[test]
     fn both_forms_of_lists_are_read() {
         let old = [2, 1, 100, 200].map(word);
+        let mut uses = Vec::new();
         // SAFETY: the list is complete.
-        let uses = unsafe { uses_of(old.as_ptr()) };
+        unsafe { read_uses(old.as_ptr(), &mut uses) };
         let writes = |address, writes| Use { address, writes };
         assert_eq!(uses, [writes(100, true), writes(200, false)]);
         let object = [300_usize, READS];
         let mut new = [0, 4, 1, 1, 1, 100, 200, 400, 0].map(word);
         new[8] = ptr::from_ref(&object).cast_mut().cast();
+        uses.clear();
         // SAFETY: the list is complete.
-        let uses = unsafe { uses_of(new.as_ptr()) };
+        unsafe { read_uses(new.as_ptr(), &mut uses) };
         let expected =
             [writes(100, true), writes(200, true), writes(400, false), writes(300, false)];
         assert_eq!(uses, expected);
@@ -167,7 +198,21 @@ mod tests {
 
     #[test]
     fn an_address_named_twice_counts_once() {
-        let one = |writes| Use { address: 8, writes };
-        assert_eq!(merged(&[one(false), one(true)]), [one(true)]);
+        unsafe extern "C" fn nothing(_: *mut c_void) {}
+        let thread = Thread::current();
+        let child = || {
+            let kind = Kind { is_final: false, is_deferred: false, has_event: false };
+            Task::child(thread, Work::in_place(thread, nothing, ptr::null_mut()), kind)
+        };
+        let (first, second, mut known) = (child(), child(), Known::default());
+        let uses = [false, true].map(|writes| Use { address: 8, writes });
+        known.register(&first, &uses);
+        known.register(&second, &uses[..1]);
+        first.clone().satisfy(Some(thread));
+        second.clone().satisfy(Some(thread));
+        assert!(first.is_ready(), "it waits for itself");
+        assert!(!second.is_ready(), "it does not wait for a task that writes");
+        first.part_done(Some(thread));
+        assert!(second.is_ready());
     }
 }

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 mod affinity;
 mod barrier;
+mod blocks;
 mod borrowing;
 mod dependences;
 mod deques;

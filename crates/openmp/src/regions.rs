@@ -97,7 +97,6 @@ pub fn open(thread: &'static Thread, body: Body, data: Address, threads: u32, ex
 pub fn close(thread: &Thread) {
     let team = thread.team.get();
     barrier::join(thread);
-    thread.task().known.forget();
     // The numbers of constructs go on, so that the slots need no reset.
     team.region.with(|region| {
         if team.is_cancelled.swap(false, Ordering::Relaxed) {

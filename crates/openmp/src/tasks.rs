@@ -2,40 +2,206 @@
 
 use std::alloc::Layout;
 use std::ffi::c_void;
-use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::mem::{self, ManuallyDrop};
+use std::ops::Deref;
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
+use crate::blocks::{self, Block};
 use crate::dependences::{Known, Successors};
+use crate::deques::{Allowed, Search};
 use crate::environment::Controls;
 use crate::own::Own;
 use crate::reductions::Private;
 use crate::team::ThreadTeam;
 use crate::thread::Thread;
-use crate::{Address, Body};
+use crate::{Address, Body, waiting};
 
 /// A task. Its own fields are used by the thread that runs it.
 pub struct Task {
-    /// Its parent, or once that has finished, the next ancestor.
-    parent: Mutex<Option<Arc<Task>>>,
+    /// References to it in the upper half, in the lower one children that have not finished.
+    counts: AtomicU64,
+    /// Dependences that are not satisfied, and one until it is submitted.
+    unsatisfied: AtomicU32,
+    /// What has to happen before it has finished: its body, and an event that the program fulfils.
+    unfinished: AtomicU32,
+    parent: Parent,
     depth: u32,
-    pub is_final: bool,
+    kind: Kind,
+    /// Whether others may wait for it, by their dependences.
+    pub is_known: Own<bool>,
+    /// What the queue of its thread had when it began: what was added since descends from it.
+    floor: Own<usize>,
     pub controls: Own<Controls>,
     /// The innermost taskgroup that it is in.
     pub group: Own<Option<Arc<TaskGroup>>>,
-    /// Children that have not finished.
-    pub children: AtomicUsize,
-    /// What it does; none if it is implicit.
-    work: Own<Option<TaskBody>>,
-    /// Dependences that are not satisfied, and one until it is submitted.
-    pub unsatisfied: AtomicUsize,
-    pub successors: Successors,
+    body: Option<Body>,
+    argument: Address,
+    /// The memory of the argument, if it is apart.
+    layout: Option<Layout>,
     /// The dependences of its children.
-    pub known: Known,
-    /// What has to happen before it has finished: its body, and an event that the program fulfils.
-    unfinished: AtomicU32,
+    pub known: Own<Option<Box<Known>>>,
+    pub successors: Successors,
     /// The team that runs it.
     pub team: &'static ThreadTeam,
+}
+
+/// What a task is.
+#[derive(Clone, Copy)]
+pub struct Kind {
+    pub is_final: bool,
+    /// Any thread may run it; otherwise the one that has created it does, before it goes on.
+    pub is_deferred: bool,
+    /// It has finished only once the program has fulfilled an event.
+    pub has_event: bool,
+}
+
+/// The parent of a task, or once that has finished, the next ancestor. Only the task itself changes
+/// it, when it has finished; threads that have one of its descendants may read it then.
+struct Parent {
+    lock: AtomicU32,
+    task: Own<Option<TaskRef>>,
+}
+
+impl Parent {
+    fn get(&self) -> Option<TaskRef> {
+        waiting::lock(&self.lock);
+        let task = self.task.get();
+        waiting::unlock(&self.lock);
+        task
+    }
+
+    fn set(&self, task: Option<TaskRef>) {
+        waiting::lock(&self.lock);
+        let before = self.task.replace(task);
+        waiting::unlock(&self.lock);
+        drop(before);
+    }
+}
+
+/// A reference to a task.
+pub struct TaskRef(NonNull<Task>);
+
+// SAFETY: a task can be used by all threads, within the rules of its fields.
+unsafe impl Send for TaskRef {}
+
+// SAFETY: as above.
+unsafe impl Sync for TaskRef {}
+
+/// One reference in [`Task::counts`].
+const REFERENCE: u64 = 1 << 32;
+
+impl TaskRef {
+    fn new(thread: Option<&Thread>, block: Block, task: Task) -> Self {
+        const { assert!(mem::size_of::<Task>() + ROOM_MIN <= blocks::BYTES) };
+        debug_assert!(thread.is_none_or(|thread| ptr::eq(thread, Thread::current())));
+        let at = block.into_memory().cast::<Task>();
+        // SAFETY: a block has room for a task, as above, and belongs to this one.
+        unsafe { at.write(task) };
+        Self(at)
+    }
+
+    /// The implicit task of a thread; `thread` is not known when it is the first one.
+    pub fn implicit(
+        thread: Option<&Thread>,
+        controls: Controls,
+        group: Option<Arc<TaskGroup>>,
+        team: &'static ThreadTeam,
+        floor: usize,
+    ) -> Self {
+        let block = thread.map_or_else(Block::allocate, |thread| thread.blocks.take());
+        let task = Task {
+            counts: AtomicU64::new(REFERENCE),
+            unsatisfied: AtomicU32::new(0),
+            unfinished: AtomicU32::new(0),
+            parent: Parent { lock: AtomicU32::new(0), task: Own::new(None) },
+            depth: 0,
+            kind: Kind { is_final: false, is_deferred: false, has_event: false },
+            is_known: Own::new(false),
+            floor: Own::new(floor),
+            controls: Own::new(controls),
+            group: Own::new(group),
+            body: None,
+            argument: Address(ptr::null_mut()),
+            layout: None,
+            known: Own::new(None),
+            successors: Successors::default(),
+            team,
+        };
+        Self::new(thread, block, task)
+    }
+
+    pub fn into_raw(self) -> NonNull<Task> {
+        ManuallyDrop::new(self).0
+    }
+
+    /// # Safety
+    /// It comes from [`TaskRef::into_raw`], and is used once.
+    pub unsafe fn from_raw(task: NonNull<Task>) -> Self {
+        Self(task)
+    }
+
+    /// Runs a task that was taken from a queue.
+    pub fn run(self, thread: &Thread) {
+        let kept = self.0;
+        let outer = thread.task.replace(self);
+        // SAFETY: the thread keeps the reference while it runs the task.
+        unsafe { kept.as_ref() }.call(thread);
+        let own = thread.task.replace(outer);
+        own.part_done(Some(thread));
+    }
+}
+
+impl Deref for TaskRef {
+    type Target = Task;
+
+    fn deref(&self) -> &Task {
+        // SAFETY: there is a task as long as there is a reference.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl Clone for TaskRef {
+    fn clone(&self) -> Self {
+        self.counts.fetch_add(REFERENCE, Ordering::Relaxed);
+        Self(self.0)
+    }
+}
+
+impl Drop for TaskRef {
+    /// Frees the task, and the ancestors that only it has kept, one after another: there can be many.
+    fn drop(&mut self) {
+        let mut next = Some(self.0);
+        while let Some(task) = next {
+            // SAFETY: there is still this reference.
+            let counts = unsafe { &(*task.as_ptr()).counts };
+            // No other thread can make the only reference two.
+            let is_last = counts.load(Ordering::Acquire) >> 32 == 1
+                || counts.fetch_sub(REFERENCE, Ordering::AcqRel) >> 32 == 1;
+            // SAFETY: it was the last reference.
+            next = if is_last { unsafe { free(task) } } else { None };
+        }
+    }
+}
+
+/// Frees a task; returns the reference that it had to its parent.
+///
+/// # Safety
+/// Nothing refers to it.
+unsafe fn free(task: NonNull<Task>) -> Option<NonNull<Task>> {
+    // SAFETY: by the contract.
+    let parent = unsafe { task.as_ref() }.parent.task.replace(None);
+    // SAFETY: by the contract; it came from a block.
+    let block = unsafe {
+        task.drop_in_place();
+        Block::from_memory(task.cast())
+    };
+    match Thread::known() {
+        Some(thread) => thread.blocks.give_back(block),
+        None => block.free(),
+    }
+    parent.map(TaskRef::into_raw)
 }
 
 /// A taskgroup.
@@ -60,18 +226,24 @@ impl TaskGroup {
     }
 }
 
-/// The function of a task with its argument.
-pub struct TaskBody {
+/// What a task will do: a function with its argument, in the block that the task will have.
+pub struct Work {
+    block: Block,
     body: Body,
     argument: Address,
-    /// The memory of the argument, if this library has allocated it.
     layout: Option<Layout>,
 }
 
-impl TaskBody {
+/// Where the argument lies in a block, how large it can be, and how large at least.
+const ARGUMENT_AT: usize = mem::size_of::<Task>().next_multiple_of(ALIGN);
+const ROOM: usize = blocks::BYTES - ARGUMENT_AT;
+const ROOM_MIN: usize = 96;
+const ALIGN: usize = 16;
+
+impl Work {
     /// A function that uses the argument at this address.
-    pub fn in_place(body: Body, argument: *mut c_void) -> Self {
-        Self { body, argument: Address(argument), layout: None }
+    pub fn in_place(thread: &Thread, body: Body, argument: *mut c_void) -> Self {
+        Self { block: thread.blocks.take(), body, argument: Address(argument), layout: None }
     }
 
     /// A function that uses a copy of this argument.
@@ -79,29 +251,34 @@ impl TaskBody {
     /// # Safety
     /// The argument has this size and can be read; the function copies one.
     pub unsafe fn copying(
+        thread: &Thread,
         body: Body,
         argument: *const c_void,
         copy: Option<unsafe extern "C" fn(*mut c_void, *mut c_void)>,
         (bytes, align): (usize, usize),
     ) -> Self {
-        let layout = Layout::from_size_align(bytes.max(1), align.max(8).next_power_of_two());
-        let layout = layout.unwrap_or_else(|_| crate::fail("GOMP_task: the argument is too large"));
-        // SAFETY: the size is not zero.
-        let own = unsafe { std::alloc::alloc(layout) };
-        if own.is_null() {
-            std::alloc::handle_alloc_error(layout);
-        }
+        let block = thread.blocks.take();
+        let (own, layout) = if bytes <= ROOM && align <= ALIGN {
+            // SAFETY: it is inside of the block.
+            (unsafe { block.memory().add(ARGUMENT_AT) }.as_ptr(), None)
+        } else {
+            let layout = Layout::from_size_align(bytes.max(1), align.max(8).next_power_of_two());
+            let layout =
+                layout.unwrap_or_else(|_| crate::fail("GOMP_task: the argument is too large"));
+            // SAFETY: the size is not zero.
+            let own = unsafe { std::alloc::alloc(layout) };
+            if own.is_null() {
+                std::alloc::handle_alloc_error(layout);
+            }
+            (own, Some(layout))
+        };
         match copy {
             // SAFETY: by the contract of this function.
             Some(copy) => unsafe { copy(own.cast(), argument.cast_mut()) },
             // SAFETY: by the contract of this function; the new memory is apart.
             None => unsafe { ptr::copy_nonoverlapping(argument.cast::<u8>(), own, bytes) },
         }
-        Self { body, argument: Address(own.cast()), layout: Some(layout) }
-    }
-
-    pub fn body(&self) -> Body {
-        self.body
+        Self { block, body, argument: Address(own.cast()), layout }
     }
 
     pub fn argument(&self) -> *mut c_void {
@@ -109,7 +286,7 @@ impl TaskBody {
     }
 }
 
-impl Drop for TaskBody {
+impl Drop for Task {
     fn drop(&mut self) {
         if let Some(layout) = self.layout {
             // SAFETY: it was allocated with this layout.
@@ -119,123 +296,97 @@ impl Drop for TaskBody {
 }
 
 impl Task {
-    /// The implicit task of a thread.
-    pub fn implicit(
-        controls: Controls,
-        group: Option<Arc<TaskGroup>>,
-        team: &'static ThreadTeam,
-    ) -> Self {
-        Self {
-            parent: Mutex::default(),
-            depth: 0,
-            is_final: false,
-            controls: Own::new(controls),
-            group: Own::new(group),
-            children: AtomicUsize::new(0),
-            work: Own::new(None),
-            unsatisfied: AtomicUsize::new(0),
-            successors: Successors::default(),
-            known: Known::default(),
-            unfinished: AtomicU32::new(0),
-            team,
-        }
-    }
-
-    /// A child of the task that a thread runs.
-    pub fn child(
-        thread: &Thread,
-        work: Option<TaskBody>,
-        is_final: bool,
-        has_event: bool,
-    ) -> Arc<Self> {
-        let parent = thread.task();
-        Arc::new(Self {
-            depth: parent.depth + 1,
-            is_final: is_final || parent.is_final,
-            controls: Own::new(parent.controls.get()),
-            group: Own::new(parent.group.get()),
-            children: AtomicUsize::new(0),
-            work: Own::new(work),
-            unsatisfied: AtomicUsize::new(1),
-            successors: Successors::default(),
-            known: Known::default(),
-            unfinished: AtomicU32::new(1 + u32::from(has_event)),
-            team: thread.team.get(),
-            parent: Mutex::new(Some(parent)),
+    /// A child of the task that a thread runs, counted in that and in its group.
+    pub fn child(thread: &Thread, work: Work, kind: Kind) -> TaskRef {
+        let Work { block, body, argument, layout } = work;
+        thread.task.see(|parent| {
+            parent.counts.fetch_add(REFERENCE + 1, Ordering::Relaxed);
+            let group = parent.group.get();
+            if let Some(group) = &group {
+                group.tasks.fetch_add(1, Ordering::Relaxed);
+            }
+            let task = Task {
+                counts: AtomicU64::new(REFERENCE),
+                unsatisfied: AtomicU32::new(1),
+                unfinished: AtomicU32::new(1 + u32::from(kind.has_event)),
+                // The reference was counted above.
+                parent: Parent { lock: AtomicU32::new(0), task: Own::new(Some(TaskRef(parent.0))) },
+                depth: parent.depth + 1,
+                kind: Kind { is_final: kind.is_final || parent.kind.is_final, ..kind },
+                is_known: Own::new(false),
+                floor: Own::new(0),
+                controls: Own::new(parent.controls.get()),
+                group: Own::new(group),
+                body: Some(body),
+                argument,
+                layout,
+                known: Own::new(None),
+                successors: Successors::default(),
+                team: thread.team.get(),
+            };
+            TaskRef::new(Some(thread), block, task)
         })
     }
 
-    /// Whether it descends from a task that has not finished.
-    pub fn descends_from(self: &Arc<Self>, other: &Arc<Self>) -> bool {
-        let mut task = self.clone();
-        while task.depth > other.depth {
-            let Some(ancestor) = task.ancestor() else { return false };
-            task = ancestor;
-        }
-        Arc::ptr_eq(&task, other)
+    pub fn depth(&self) -> u32 {
+        self.depth
     }
 
-    fn lock_parent(&self) -> MutexGuard<'_, Option<Arc<Task>>> {
-        self.parent.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn kind(&self) -> Kind {
+        self.kind
     }
 
-    /// The nearest ancestor that has not finished, or is implicit. It forgets those between, so
-    /// that tasks which each create the next one do not stay.
-    fn ancestor(&self) -> Option<Arc<Task>> {
-        let mut parent = self.lock_parent();
-        while let Some(past) = parent.take_if(|one| one.depth > 0 && one.is_finished()) {
-            *parent = past.lock_parent().clone();
-        }
-        parent.clone()
+    pub fn is_final(&self) -> bool {
+        self.kind.is_final
     }
 
-    /// Its parent, unless that has finished and was forgotten.
-    fn parent(&self) -> Option<Arc<Task>> {
-        self.lock_parent().clone().filter(|one| one.depth + 1 == self.depth)
+    pub fn floor(&self) -> usize {
+        self.floor.get()
     }
 
-    /// Counts it in its parent, its group, and its team.
-    pub fn announce(&self) {
-        if let Some(parent) = self.parent() {
-            parent.children.fetch_add(1, Ordering::Relaxed);
-        }
-        self.group.with(|group| {
-            if let Some(group) = group {
-                group.tasks.fetch_add(1, Ordering::Relaxed);
-            }
-        });
-        self.team.tasks.fetch_add(1, Ordering::SeqCst);
-        if self.has_work() {
-            self.team.waiting_tasks.fetch_add(1, Ordering::Relaxed);
-        }
+    pub fn argument(&self) -> *mut c_void {
+        self.argument.0
     }
 
-    /// One of its dependences is satisfied, or it is submitted: it runs once all are.
-    pub fn satisfy(self: &Arc<Self>, thread: &Thread) {
-        if self.unsatisfied.fetch_sub(1, Ordering::AcqRel) == 1 && self.has_work() {
-            self.team.enqueue(thread, self.clone());
-        } else {
-            // The thread that waits for it may sleep.
-            self.team.changed.notify_all();
-        }
+    /// How many of its children have not finished.
+    pub fn children(&self) -> u32 {
+        self.counts.load(Ordering::SeqCst) as u32
     }
 
-    /// Whether its function was given to it: a thread itself runs the body of one that has none.
-    fn has_work(&self) -> bool {
-        self.work.with(|work| work.is_some())
-    }
-
-    /// Runs a task that was taken from a queue.
-    pub fn run(self: Arc<Self>, thread: &Thread) {
-        self.team.waiting_tasks.fetch_sub(1, Ordering::Relaxed);
-        let work = self.work.replace(None);
-        let outer = thread.task.replace(Some(self.clone()));
-        if let Some(work) = work.filter(|_| !self.is_cancelled()) {
+    /// Runs its function, unless it is cancelled.
+    pub fn call(&self, thread: &Thread) {
+        self.floor.set(thread.deque.get().bottom());
+        if let Some(body) = self.body.filter(|_| !self.is_cancelled()) {
             // SAFETY: the program has given this function with this argument.
-            unsafe { (work.body)(work.argument()) };
+            unsafe { body(self.argument.0) };
         }
-        thread.task.set(outer);
-        self.part_done(thread);
+    }
+
+    /// Whether it descends from another task. For the thread that has it, before it begins.
+    pub fn descends_from(&self, other: &Task) -> bool {
+        if self.depth <= other.depth {
+            return false;
+        }
+        if self.parent.task.see(|parent| parent.as_deref().is_some_and(|own| ptr::eq(own, other))) {
+            return true;
+        }
+        let mut ancestor = self.parent.get();
+        while let Some(task) = ancestor.filter(|task| task.depth >= other.depth) {
+            if ptr::eq(&*task, other) {
+                return true;
+            }
+            ancestor = task.parent.get();
+        }
+        false
+    }
+
+    /// It waits for one more dependence.
+    pub fn await_one_more(&self) {
+        self.unsatisfied.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub fn is_ready(&self) -> bool {
+        self.unsatisfied.load(Ordering::SeqCst) == 0
     }
 
     /// Whether its taskgroup, or one around that, or its region is cancelled.
@@ -253,10 +404,11 @@ impl Task {
         self.team.is_cancelled.load(Ordering::Relaxed) || self.group.see(in_group)
     }
 
-    /// Its body has returned, or its event was fulfilled.
-    pub fn part_done(self: &Arc<Self>, thread: &Thread) {
+    /// Its body has returned, or its event was fulfilled. `by` is the thread of its team that has
+    /// run it; an event can be fulfilled by any thread.
+    pub fn part_done(&self, by: Option<&Thread>) {
         if self.unfinished.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.finish(thread);
+            self.finish(by);
         }
     }
 
@@ -265,38 +417,68 @@ impl Task {
         self.unfinished.load(Ordering::SeqCst) == 0
     }
 
-    fn finish(self: &Arc<Self>, thread: &Thread) {
-        self.known.forget();
-        for successor in self.successors.close() {
-            successor.satisfy(thread);
+    fn finish(&self, by: Option<&Thread>) {
+        self.known.set(None);
+        if self.is_known.get() {
+            self.successors.close(|successor| successor.satisfy(by));
         }
         // Threads that wait for these counts may sleep.
-        let mut is_awaited = false;
-        let team = self.team;
+        let mut is_awaited = by.is_none();
         if let Some(group) = self.group.replace(None) {
             is_awaited |= group.tasks.fetch_sub(1, Ordering::SeqCst) == 1;
         }
-        if let Some(parent) = self.parent() {
-            is_awaited |= parent.children.fetch_sub(1, Ordering::SeqCst) == 1;
+        is_awaited |= self.leave_parent();
+        let team = self.team;
+        if self.kind.is_deferred {
+            match by {
+                Some(thread) => thread.deque.get().count_finished(),
+                None => team.deques.count_finished_outside(),
+            }
         }
-        // Its children may stay, and with them what it leads to.
-        drop(self.ancestor());
-        is_awaited |= team.tasks.fetch_sub(1, Ordering::SeqCst) == 1;
         if is_awaited {
-            team.changed.notify_all();
-            team.joined.notify_all();
+            team.notify_all();
         }
+    }
+
+    /// Counts it as finished in its parent; true if it was the last child. What descends from it
+    /// leads to the next ancestor that has not finished from now on, so that tasks which each create
+    /// the next one do not stay.
+    fn leave_parent(&self) -> bool {
+        let is_last = |before: u64| before as u32 == 1;
+        if self.counts.load(Ordering::Acquire) >> 32 == 1 {
+            // Nothing else leads here: no other thread reads its parent.
+            let Some(parent) = self.parent.task.replace(None).map(TaskRef::into_raw) else {
+                return false;
+            };
+            // SAFETY: it has had a reference to it until now.
+            let before =
+                unsafe { parent.as_ref() }.counts.fetch_sub(REFERENCE + 1, Ordering::SeqCst);
+            if before >> 32 == 1 {
+                // SAFETY: that was the last reference; `free` returns one.
+                drop(unsafe { free(parent).map(|next| TaskRef::from_raw(next)) });
+            }
+            return is_last(before);
+        }
+        let Some(mut ancestor) = self.parent.get() else { return false };
+        let before = ancestor.counts.fetch_sub(1, Ordering::SeqCst);
+        while ancestor.depth > 0 && ancestor.is_finished() {
+            let Some(next) = ancestor.parent.get() else { break };
+            ancestor = next;
+        }
+        self.parent.set(Some(ancestor));
+        is_last(before)
     }
 }
 
-impl Drop for Task {
-    /// Frees the ancestors that only it has kept, one after another: there can be many.
-    fn drop(&mut self) {
-        let take =
-            |task: &mut Self| task.parent.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        let mut next = take(self);
-        while let Some(mut task) = next.and_then(Arc::into_inner) {
-            next = take(&mut task);
+impl TaskRef {
+    /// One of its dependences is satisfied, or it is submitted: it runs once all are.
+    pub fn satisfy(self, thread: Option<&Thread>) {
+        let team = self.team;
+        if self.unsatisfied.fetch_sub(1, Ordering::AcqRel) == 1 && self.kind.is_deferred {
+            team.enqueue(thread, self);
+        } else {
+            // The thread that waits for it may sleep.
+            team.notify_all();
         }
     }
 }
@@ -305,24 +487,32 @@ impl Drop for Task {
 /// runs them.
 pub fn wait_for_descendants(thread: &Thread, condition: impl Fn() -> bool) {
     let (team, task) = (thread.team.get(), thread.task());
+    let mut search = Search::new(team, Allowed::Descendants(task), || true);
     while !condition() {
-        let added = team.deques.added();
-        if let Some(found) = team.deques.take_descendant(thread.id.get() as usize, &task) {
-            found.run(thread);
-            continue;
+        let mut found = search.take(thread);
+        if found.is_none() {
+            team.waits.fetch_add(1, Ordering::SeqCst);
+            team.changed.wait_until(|| {
+                let is_over = condition();
+                if !is_over {
+                    found = search.take(thread);
+                }
+                is_over || found.is_some()
+            });
+            team.waits.fetch_sub(1, Ordering::SeqCst);
         }
-        team.waits.fetch_add(1, Ordering::SeqCst);
-        team.changed.wait_until(|| condition() || team.deques.added() != added);
-        team.waits.fetch_sub(1, Ordering::SeqCst);
+        if let Some(task) = found {
+            task.run(thread);
+        }
     }
 }
 
 /// Waits for the children of the present task.
 pub fn wait_for_children(thread: &Thread) {
     let task = thread.task();
-    if task.children.load(Ordering::Acquire) > 0 {
-        wait_for_descendants(thread, || task.children.load(Ordering::SeqCst) == 0);
-        task.known.forget();
+    if task.children() > 0 {
+        wait_for_descendants(thread, || task.children() == 0);
+        task.known.set(None);
     }
 }
 
@@ -346,55 +536,70 @@ pub fn end_group(thread: &Thread) {
 mod tests {
     use super::*;
 
+    unsafe extern "C" fn nothing(_: *mut c_void) {}
+
     /// A child of `parent` that has begun, as if a thread ran both.
-    fn child_of(thread: &Thread, parent: &Arc<Task>) -> Arc<Task> {
-        let outer = thread.task.replace(Some(parent.clone()));
-        let child = Task::child(thread, None, false, false);
+    fn child_of(thread: &Thread, parent: &TaskRef) -> TaskRef {
+        let outer = thread.task.replace(parent.clone());
+        let kind = Kind { is_final: false, is_deferred: false, has_event: false };
+        let child = Task::child(thread, Work::in_place(thread, nothing, ptr::null_mut()), kind);
         thread.task.set(outer);
-        child.announce();
         child
+    }
+
+    /// What a thread runs.
+    fn implicit(thread: &Thread) -> TaskRef {
+        thread.task.get()
+    }
+
+    /// How many references there are besides one of the caller's.
+    fn others(task: &TaskRef) -> u64 {
+        (task.counts.load(Ordering::SeqCst) >> 32) - 1
     }
 
     #[test]
     fn tasks_that_each_create_the_next_one_do_not_stay() {
         let thread = Thread::current();
-        let first = child_of(thread, &thread.task());
-        let forgotten = Arc::downgrade(&first);
-        let mut last = first;
+        let first = child_of(thread, &implicit(thread));
+        let mut last = first.clone();
         for _ in 0..1_000_000 {
             let next = child_of(thread, &last);
-            last.part_done(thread);
+            last.part_done(Some(thread));
             last = next;
         }
-        assert!(forgotten.upgrade().is_none());
-        assert!(last.descends_from(&thread.task()));
-        last.part_done(thread);
-        assert_eq!(thread.team.get().tasks.load(Ordering::SeqCst), 0);
+        assert_eq!(others(&first), 0);
+        assert!(last.descends_from(thread.task()));
+        last.part_done(Some(thread));
+        assert_eq!(thread.task().children(), 0);
     }
 
     #[test]
     fn a_task_descends_from_what_its_finished_parent_descended_from() {
         let thread = Thread::current();
-        let outer = child_of(thread, &thread.task());
+        let outer = child_of(thread, &implicit(thread));
         let middle = child_of(thread, &outer);
         let inner = child_of(thread, &middle);
-        middle.part_done(thread);
+        middle.part_done(Some(thread));
         assert!(inner.descends_from(&outer));
-        assert_eq!(outer.children.load(Ordering::SeqCst), 0);
-        // The one that is forgotten by now is not mistaken for the parent.
-        inner.part_done(thread);
-        assert_eq!(outer.children.load(Ordering::SeqCst), 0);
-        outer.part_done(thread);
+        assert!(!inner.descends_from(&inner) && !outer.descends_from(&inner));
+        assert_eq!(outer.children(), 0);
+        // The one that has finished is not mistaken for the parent.
+        inner.part_done(Some(thread));
+        assert_eq!(outer.children(), 0);
+        outer.part_done(Some(thread));
+        drop((inner, middle));
+        assert_eq!(others(&outer), 0);
     }
 
     #[test]
     fn many_unfinished_ancestors_are_freed_one_after_another() {
         let thread = Thread::current();
-        let mut last = child_of(thread, &thread.task());
+        let first = child_of(thread, &implicit(thread));
+        let mut last = first.clone();
         for _ in 0..1_000_000 {
             last = child_of(thread, &last);
         }
         drop(last);
-        thread.team.get().tasks.store(0, Ordering::SeqCst);
+        assert_eq!(others(&first), 0);
     }
 }

@@ -8,7 +8,7 @@ use crate::deques::Deques;
 use crate::environment::{self, Controls};
 use crate::own::Own;
 use crate::slots::{SLOTS, Slot};
-use crate::tasks::{Task, TaskGroup};
+use crate::tasks::{TaskGroup, TaskRef};
 use crate::thread::Thread;
 use crate::waiting::WaitEvent;
 use crate::workers::Worker;
@@ -33,10 +33,7 @@ pub struct ThreadTeam {
     pub joined: WaitEvent,
     /// Threads that wait inside a task: they run only some tasks.
     pub waits: AtomicUsize,
-    /// Explicit tasks that have not finished.
-    pub tasks: AtomicUsize,
-    /// Those of them that have not begun: they are ready, or wait for others.
-    pub waiting_tasks: AtomicUsize,
+    /// The explicit tasks.
     pub deques: Deques,
     /// The number of `single` constructs that a thread has begun to execute.
     pub singles: AtomicU32,
@@ -111,8 +108,6 @@ impl ThreadTeam {
             changed: WaitEvent::default(),
             joined: WaitEvent::default(),
             waits: AtomicUsize::new(0),
-            tasks: AtomicUsize::new(0),
-            waiting_tasks: AtomicUsize::new(0),
             deques: Deques::default(),
             singles: AtomicU32::new(0),
             slots: std::array::from_fn(|place| Slot::at(place as u32)),
@@ -152,11 +147,21 @@ impl ThreadTeam {
         self.region.see(|region| region.active_level)
     }
 
-    /// Lets any thread of the team run a task.
-    pub fn enqueue(&self, thread: &Thread, task: Arc<Task>) {
-        // A thread of another team can fulfil the event of a task.
-        let is_own = std::ptr::eq(self, thread.team.get());
-        self.deques.push(if is_own { thread.id.get() as usize } else { 0 }, task);
+    /// Reports to all threads that what they wait for may have happened.
+    pub fn notify_all(&self) {
+        self.changed.notify_all();
+        self.joined.notify_all();
+    }
+
+    /// Whether all tasks are finished, when only tasks create tasks: all threads are at a barrier.
+    pub fn tasks_are_finished(&self) -> bool {
+        self.deques.are_finished(self.size())
+    }
+
+    /// Lets any thread of the team run a task. `thread` is one of them, which calls this and runs an
+    /// ancestor of the task; or none.
+    pub fn enqueue(&self, thread: Option<&Thread>, task: TaskRef) {
+        self.deques.add(thread.map(|thread| thread.deque.get()), task);
         let every = self.waits.load(Ordering::SeqCst) > 0;
         if self.changed.has_sleepers() {
             self.changed.notify(if every { i32::MAX } else { 1 });

@@ -2,14 +2,16 @@
 
 use std::cell::Cell;
 use std::ptr;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use crate::blocks::Blocks;
+use crate::dependences::Use;
+use crate::deques::Deque;
 use crate::environment;
 use crate::own::Own;
 use crate::reductions::Private;
 use crate::slots::{SLOTS, Slot};
-use crate::tasks::Task;
+use crate::tasks::{Task, TaskRef};
 use crate::team::{Region, ThreadTeam};
 use crate::workers;
 
@@ -28,8 +30,14 @@ pub struct Thread {
     pub part: Cell<(u64, u64)>,
     /// Whether that loop posts what it has finished.
     pub single: Cell<u32>,
-    /// What it runs. There is always a task.
-    pub task: Own<Option<Arc<Task>>>,
+    /// What it runs.
+    pub task: Own<TaskRef>,
+    /// Where it puts tasks of its team.
+    pub deque: Cell<&'static Deque>,
+    /// Memory for its next tasks.
+    pub blocks: Blocks,
+    /// Room for the dependences of a task.
+    pub uses: Own<Vec<Use>>,
     /// What it was in before it opened regions, the innermost last.
     pub opened: Own<Vec<FormerPlace>>,
     /// The teams that it has opened regions with: for each depth one of one thread and one of more.
@@ -47,7 +55,8 @@ pub struct FormerPlace {
     trip: u64,
     part: (u64, u64),
     single: u32,
-    task: Option<Arc<Task>>,
+    task: TaskRef,
+    deque: &'static Deque,
 }
 
 impl Thread {
@@ -59,6 +68,11 @@ impl Thread {
         }
     }
 
+    /// The calling thread, if it has been here before and has not ended.
+    pub fn known() -> Option<&'static Self> {
+        CURRENT.get()
+    }
+
     /// Notes a thread that has not been here before: the program's own, or a new worker.
     fn meet() -> &'static Self {
         let team = ThreadTeam::obtain();
@@ -66,6 +80,7 @@ impl Thread {
         // The slots of a team that was used before go on with its numbers.
         let (construct, single) = team.region.see(|region| (region.construct, region.single));
         team.region.set(Region { construct, single, ..Region::outermost(controls) });
+        let deque = team.deques.first();
         let made = Box::into_raw(Box::new(Self {
             team: Cell::new(team),
             id: Cell::new(0),
@@ -74,7 +89,10 @@ impl Thread {
             trip: Cell::new(0),
             part: Cell::new((0, 0)),
             single: Cell::new(single),
-            task: Own::new(Some(Arc::new(Task::implicit(controls, None, team)))),
+            task: Own::new(TaskRef::implicit(None, controls, None, team, deque.bottom())),
+            deque: Cell::new(deque),
+            blocks: Blocks::default(),
+            uses: Own::default(),
             opened: Own::default(),
             teams: Own::default(),
             kept: Own::default(),
@@ -88,14 +106,18 @@ impl Thread {
         thread
     }
 
-    /// The task that it runs.
-    pub fn task(&self) -> Arc<Task> {
-        self.task.with(|task| task.clone()).expect("a thread always runs a task")
+    /// The task that it runs. The caller uses it only as long as the thread is in the construct or
+    /// routine for which it asks: the task goes on after that.
+    pub fn task(&self) -> &Task {
+        let task = self.task.see(|task| std::ptr::from_ref(&**task));
+        // SAFETY: the thread, or a caller that runs another task in between, has a reference until
+        // the task ends.
+        unsafe { &*task }
     }
 
     /// Uses the task that it runs.
     pub fn with_task<R>(&self, with: impl FnOnce(&Task) -> R) -> R {
-        self.task.with(|task| with(task.as_ref().expect("a thread always runs a task")))
+        with(self.task())
     }
 
     /// Begins a region as thread `id` of its team. Returns where it was.
@@ -104,7 +126,9 @@ impl Thread {
             let group = region.group.clone();
             (group, region.controls, region.construct, region.single, region.is_in_construct)
         });
-        let task = Arc::new(Task::implicit(controls, group, team));
+        // The thread that opened the region has provided it.
+        let deque = team.deques.of(id).unwrap_or(team.deques.first());
+        let task = TaskRef::implicit(Some(self), controls, group, team, deque.bottom());
         let before = FormerPlace {
             team: self.team.replace(team),
             id: self.id.replace(id),
@@ -113,7 +137,8 @@ impl Thread {
             trip: self.trip.replace(0),
             part: self.part.replace((0, 0)),
             single: self.single.replace(single),
-            task: self.task.replace(Some(task)),
+            task: self.task.replace(task),
+            deque: self.deque.replace(deque),
         };
         if is_in {
             self.next_construct();
@@ -131,6 +156,7 @@ impl Thread {
         self.part.set(to.part);
         self.single.set(to.single);
         self.task.set(to.task);
+        self.deque.set(to.deque);
     }
 
     /// Goes to the slot of the next construct that shares work.
@@ -155,9 +181,9 @@ impl Thread {
     /// Gives its outermost team to another thread, unless something in there has not finished.
     fn give_back_outermost(&self) {
         let team = self.team.get();
-        self.with_task(|task| task.known.forget());
+        self.with_task(|task| task.known.set(None));
         let is_cancelled = team.is_cancelled.load(Ordering::SeqCst);
-        if self.slot.get().is_some() || is_cancelled || team.tasks.load(Ordering::SeqCst) > 0 {
+        if self.slot.get().is_some() || is_cancelled || !team.tasks_are_finished() {
             return;
         }
         team.region.with(|region| {

@@ -44,7 +44,7 @@ pub fn busy() -> usize {
 }
 
 /// Whether a condition comes to hold within a short time.
-fn soon(condition: impl Fn() -> bool) -> bool {
+fn soon(mut condition: impl FnMut() -> bool) -> bool {
     let settings = environment::settings();
     let is_crowded = busy() > borrowing::usable_cores();
     let (looks, turns) = match settings.wait_policy {
@@ -76,17 +76,21 @@ pub struct WaitEvent {
 
 impl WaitEvent {
     /// Waits until the condition holds.
-    pub fn wait_until(&self, condition: impl Fn() -> bool) {
-        if soon(&condition) {
+    pub fn wait_until(&self, mut condition: impl FnMut() -> bool) {
+        if soon(&mut condition) {
             return;
         }
-        while !condition() {
+        loop {
             self.sleepers.fetch_add(1, Ordering::SeqCst);
             let seen = self.count.load(Ordering::SeqCst);
-            if !condition() {
+            let is_over = condition();
+            if !is_over {
                 borrowing::while_asleep(|| futex::wait(&self.count, seen, None));
             }
             self.sleepers.fetch_sub(1, Ordering::SeqCst);
+            if is_over || condition() {
+                return;
+            }
         }
     }
 

@@ -10,6 +10,7 @@ use sys::cores::{self, Cores};
 use crate::affinity;
 use crate::barrier;
 use crate::borrowing;
+use crate::deques::Deque;
 use crate::environment;
 use crate::own::Own;
 use crate::team::ThreadTeam;
@@ -21,6 +22,7 @@ pub struct Worker {
     /// Counts the teams that it was given to.
     given: AtomicU32,
     event: WaitEvent,
+    deque: Deque,
     post: Own<Option<Post>>,
     /// Its team does not need it any more.
     is_released: AtomicBool,
@@ -51,6 +53,7 @@ pub fn obtain() -> &'static Worker {
         let worker: &'static Worker = Box::leak(Box::new(Worker {
             given: AtomicU32::new(0),
             event: WaitEvent::default(),
+            deque: Deque::new(),
             post: Own::new(None),
             is_released: AtomicBool::new(false),
             moved: Own::new(None),
@@ -88,7 +91,8 @@ pub fn wake(team: &ThreadTeam) {
 
 impl Worker {
     /// Lets it run the present region of a team as thread `id`.
-    pub fn give(&self, team: &'static ThreadTeam, id: u32) {
+    pub fn give(&'static self, team: &'static ThreadTeam, id: u32) {
+        team.deques.set(id, &self.deque);
         self.post.set(Some(Post { team, id }));
         self.given.fetch_add(1, Ordering::SeqCst);
         self.event.notify_all();
@@ -143,7 +147,7 @@ impl Worker {
                 // SAFETY: the program gave this function with this argument.
                 unsafe { body(data.0) };
             }
-            thread.task().known.forget();
+            thread.task().known.set(None);
             barrier::await_next_region(thread, &self.is_released);
             thread.leave(before);
             if self.is_released.swap(false, Ordering::AcqRel) {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Instant;
 
 use crate::environment::{self, ACTIVE_LEVELS_MAX, Controls, LoopKind};
+use crate::tasks::Task;
 use crate::team::ThreadTeam;
 use crate::thread::Thread;
 
@@ -84,7 +85,7 @@ questions! {
     omp_in_parallel omp_in_parallel_: c_int =
         (Thread::current().team.get().active_level() > 0).into();
     /// Whether the task is final.
-    omp_in_final omp_in_final_: c_int = Thread::current().with_task(|task| task.is_final).into();
+    omp_in_final omp_in_final_: c_int = Thread::current().with_task(Task::is_final).into();
     /// Whether regions may have fewer threads than asked for.
     omp_get_dynamic omp_get_dynamic_: c_int = controls().is_dynamic.into();
     /// Whether regions inside of regions have several threads.

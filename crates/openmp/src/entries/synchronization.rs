@@ -187,7 +187,7 @@ impl NestLock {
 
     /// Takes it, if `take` can take the word, and returns how often the task has it.
     fn take(&self, take: impl FnOnce(&AtomicU32) -> bool) -> c_int {
-        let own = Arc::as_ptr(&Thread::current().task()).cast_mut();
+        let own = ptr::from_ref(Thread::current().task()).cast_mut();
         if self.owner.load(Ordering::Relaxed) != own {
             if !take(&self.word) {
                 return 0;

@@ -1,13 +1,12 @@
 //! Tasks.
 
 use std::ffi::{c_int, c_long, c_uint, c_void};
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::ptr::NonNull;
 
 use crate::Body;
-use crate::dependences::{self, Use};
+use crate::dependences;
 use crate::reductions::{self, Private};
-use crate::tasks::{self, Task, TaskBody};
+use crate::tasks::{self, Kind, Task, TaskRef, Work};
 use crate::thread::Thread;
 
 /// A function that copies the argument of a task.
@@ -24,19 +23,10 @@ const REDUCES: c_uint = 1 << 12;
 const HAS_EVENT: c_uint = 1 << 13;
 const STRICT: c_uint = 1 << 14;
 
-/// A thread that has so many tasks waiting, or whose team has so many for each thread, runs the
-/// next ones at once.
+/// A thread that has so many tasks waiting runs the next ones at once, and so does a task with so many
+/// children for each thread of the team that have not finished: they may wait for others.
 const WAITING_MAX: usize = 64;
-
-/// What a task is submitted with.
-struct Submission {
-    work: TaskBody,
-    is_final: bool,
-    is_deferred: bool,
-    uses: Vec<Use>,
-    /// Where the program reads the handle of the event of the task.
-    event: *mut *mut c_void,
-}
+const CHILDREN_MAX: u32 = 1024;
 
 /// Submits a task, or runs it before it returns.
 ///
@@ -56,62 +46,81 @@ pub unsafe extern "C" fn GOMP_task(
     event: *mut *mut c_void,
 ) {
     let thread = Thread::current();
-    let uses = match flags & DEPENDS {
-        0 => Vec::new(),
-        // SAFETY: by the contract.
-        _ => unsafe { dependences::uses_of(depends) },
-    };
-    let event = if flags & HAS_EVENT == 0 { std::ptr::null_mut() } else { event };
-    let is_deferred = is_deferred && may_defer(thread, !event.is_null());
+    let has_event = flags & HAS_EVENT != 0;
+    let is_deferred = is_deferred && (has_event || may_defer(thread));
     let work = if is_deferred || copy.is_some() {
         // SAFETY: by the contract.
-        unsafe { TaskBody::copying(body, data, copy, (bytes as usize, align as usize)) }
+        unsafe { Work::copying(thread, body, data, copy, (bytes as usize, align as usize)) }
     } else {
-        TaskBody::in_place(body, data)
+        Work::in_place(thread, body, data)
     };
-    let is_final = flags & FINAL != 0;
-    submit(thread, Submission { work, is_final, is_deferred, uses, event });
-}
-
-/// Whether a task of this thread waits in a queue; otherwise it runs at once.
-fn may_defer(thread: &Thread, has_event: bool) -> bool {
-    let team = thread.team.get();
-    let is_final = thread.with_task(|task| task.is_final);
-    has_event
-        || team.size() > 1
-            && !is_final
-            && team.waiting_tasks.load(Ordering::Relaxed) < WAITING_MAX * team.size() as usize
-            && team.deques.waiting(thread.id.get() as usize) < WAITING_MAX
-}
-
-fn submit(thread: &Thread, submission: Submission) {
-    let Submission { work, is_final, is_deferred, uses, event } = submission;
-    let (body, argument) = (work.body(), work.argument());
-    let (queued, kept) = if is_deferred { (Some(work), None) } else { (None, Some(work)) };
-    let task = Task::child(thread, queued, is_final, !event.is_null());
-    if !event.is_null() {
-        let handle = Arc::into_raw(task.clone()).cast_mut().cast();
+    let kind = Kind { is_final: flags & FINAL != 0, is_deferred, has_event };
+    let task = Task::child(thread, work, kind);
+    if has_event {
+        let handle = task.clone().into_raw().as_ptr().cast();
         // SAFETY: the compiler has given the address of a variable, which is also the first one of
         // the argument.
         unsafe {
             *event = handle;
-            *argument.cast::<*mut c_void>() = handle;
+            *task.argument().cast::<*mut c_void>() = handle;
         }
     }
-    task.announce();
-    if !uses.is_empty() {
-        thread.with_task(|parent| parent.known.register(&task, &uses));
+    if flags & DEPENDS == 0 {
+        submit(thread, task);
+    } else {
+        // SAFETY: by the contract.
+        unsafe { submit_with(thread, task, depends) };
     }
-    task.satisfy(thread);
-    if kept.is_some() {
-        let is_ready = || task.unsatisfied.load(Ordering::SeqCst) == 0;
-        tasks::wait_for_descendants(thread, is_ready);
-        let outer = thread.task.replace(Some(task.clone()));
-        // SAFETY: the program gave this function with this argument.
-        unsafe { body(argument) };
-        thread.task.set(outer);
-        task.part_done(thread);
-        tasks::wait_for_descendants(thread, || task.is_finished());
+}
+
+/// Whether a task of this thread waits in a queue; otherwise it runs at once.
+fn may_defer(thread: &Thread) -> bool {
+    let size = thread.team.get().size();
+    let task = thread.task();
+    size > 1
+        && !task.is_final()
+        && thread.deque.get().len() < WAITING_MAX
+        && task.children() < CHILDREN_MAX.saturating_mul(size)
+}
+
+/// Submits a task without dependences.
+fn submit(thread: &Thread, task: TaskRef) {
+    let Kind { is_deferred, has_event, .. } = task.kind();
+    if is_deferred {
+        thread.deque.get().count_created();
+        let team = task.team;
+        team.deques.note_use();
+        team.enqueue(Some(thread), task);
+    } else if has_event {
+        let handle = task.clone();
+        task.run(thread);
+        tasks::wait_for_descendants(thread, || handle.is_finished());
+    } else {
+        task.run(thread);
+    }
+}
+
+/// Submits a task with dependences.
+///
+/// # Safety
+/// The list must be one that the compiler has made.
+unsafe fn submit_with(thread: &Thread, task: TaskRef, depends: *const *mut c_void) {
+    let mut uses = thread.uses.replace(Vec::new());
+    // SAFETY: by the contract.
+    unsafe { dependences::read_uses(depends, &mut uses) };
+    thread.with_task(|parent| {
+        parent.known.with(|known| known.get_or_insert_default().register(&task, &uses));
+    });
+    uses.clear();
+    thread.uses.set(uses);
+    if task.kind().is_deferred {
+        thread.deque.get().count_created();
+        task.team.deques.note_use();
+        task.satisfy(Some(thread));
+    } else {
+        task.clone().satisfy(Some(thread));
+        tasks::wait_for_descendants(thread, || task.is_ready());
+        submit(thread, task);
     }
 }
 
@@ -128,12 +137,11 @@ pub extern "C" fn GOMP_taskwait() {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GOMP_taskwait_depend(depends: *const *mut c_void) {
     unsafe extern "C" fn nothing(_: *mut c_void) {}
+    let thread = Thread::current();
+    let kind = Kind { is_final: false, is_deferred: false, has_event: false };
+    let task = Task::child(thread, Work::in_place(thread, nothing, std::ptr::null_mut()), kind);
     // SAFETY: by the contract.
-    let uses = unsafe { dependences::uses_of(depends) };
-    let work = TaskBody::in_place(nothing, std::ptr::null_mut());
-    let event = std::ptr::null_mut();
-    let submission = Submission { work, is_final: false, is_deferred: false, uses, event };
-    submit(Thread::current(), submission);
+    unsafe { submit_with(thread, task, depends) };
 }
 
 /// Permits another task to run here: none does.
@@ -158,9 +166,10 @@ pub extern "C" fn GOMP_taskgroup_end() {
 /// The handle must be that of an event that was not fulfilled.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn omp_fulfill_event(handle: *mut c_void) {
-    // SAFETY: by the contract, it is one that `submit` has made.
-    let task = unsafe { Arc::from_raw(handle.cast_const().cast::<Task>()) };
-    task.part_done(Thread::current());
+    let Some(handle) = NonNull::new(handle) else { return };
+    // SAFETY: by the contract, it is one that `GOMP_task` has made.
+    let task = unsafe { TaskRef::from_raw(handle.cast()) };
+    task.part_done(None);
 }
 
 /// Keeps copies until they are unregistered.
@@ -267,7 +276,8 @@ impl Taskloop {
             let tasks = self.tasks(thread.team.get().size());
             for number in 0..tasks {
                 // SAFETY: by the contract.
-                let work = unsafe { TaskBody::copying(self.body, self.data, self.copy, self.size) };
+                let work =
+                    unsafe { Work::copying(thread, self.body, self.data, self.copy, self.size) };
                 let value = |at: u64| match at == self.count {
                     true => self.end,
                     false => self.first.wrapping_add(at.wrapping_mul(self.step)),
@@ -278,14 +288,12 @@ impl Taskloop {
                     *work.argument().cast::<u64>() = value(begin);
                     *work.argument().cast::<u64>().add(1) = value(end);
                 }
-                let submission = Submission {
-                    work,
+                let kind = Kind {
                     is_final: self.flags & FINAL != 0,
-                    is_deferred: self.flags & DEFERRED != 0 && may_defer(thread, false),
-                    uses: Vec::new(),
-                    event: std::ptr::null_mut(),
+                    is_deferred: self.flags & DEFERRED != 0 && may_defer(thread),
+                    has_event: false,
                 };
-                submit(thread, submission);
+                submit(thread, Task::child(thread, work, kind));
             }
         }
         if has_group {
