@@ -88,9 +88,7 @@ impl AssistedCopy {
         peer: &mut PeerSegment,
     ) -> TransferProgress {
         match self {
-            Self::Piped(PipedFetch { fetch, is_readable, state }) => {
-                state.advance(now, &mut SourceRegion { peer, fetch, is_readable: *is_readable })
-            }
+            Self::Piped(piped) => piped.advance(now, peer),
             Self::Jointly(JointFetch { fetch, state, .. }) => {
                 state.advance(now, program, &mut SourceRegion { peer, fetch, is_readable: true })
             }
@@ -118,6 +116,16 @@ impl PipedFetch {
         let is_ahead = source.exchange().is_ahead(generation);
         let state = PipedReceive::new(generation, fetch.length, found.length, is_ahead);
         Ok(Self { fetch, is_readable: found.is_readable(), state })
+    }
+
+    /// Like [`AssistedCopy::advance`].
+    pub(crate) fn advance(
+        &mut self,
+        now: Option<Instant>,
+        peer: &mut PeerSegment,
+    ) -> TransferProgress {
+        let Self { fetch, is_readable, state } = self;
+        state.advance(now, &mut SourceRegion { peer, fetch, is_readable: *is_readable })
     }
 }
 

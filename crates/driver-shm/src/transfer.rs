@@ -29,6 +29,22 @@ pub(crate) enum CopyDirection {
     Write,
 }
 
+impl CopyDirection {
+    /// Copies between runs of this process and of the process `pid`.
+    ///
+    /// # Safety
+    /// That of [`cross_memory::read`] or [`cross_memory::write`].
+    unsafe fn call(self, pid: i32, local: &[Run], remote: &[Run]) -> io::Result<usize> {
+        // SAFETY: passed on to the caller.
+        unsafe {
+            match self {
+                Self::Read => cross_memory::read(pid, local, remote),
+                Self::Write => cross_memory::write(pid, local, remote),
+            }
+        }
+    }
+}
+
 /// A range of a region, and the local buffer with the offset of the bytes in it.
 pub(crate) struct RegionRange<'a> {
     pub region: RegionToken,
@@ -79,6 +95,9 @@ pub(crate) fn copy(
         RegionError::Unreachable(format!("{cause}{advice}"))
     };
     let runs = if found.runs == 1 {
+        if copied_in_one_call(way, pid, found, range) {
+            return Ok(());
+        }
         vec![Run { address: found.address as usize + range.offset, length: range.length }]
     } else {
         if known.as_ref().is_none_or(|known| known.region != range.region) {
@@ -90,6 +109,25 @@ pub(crate) fn copy(
     };
     let mut remote = RemoteCursor { way, pid, runs, next: 0 };
     copy_all(&mut remote, range).map_err(unreachable)
+}
+
+/// Copies between a region and a buffer of one run each, if a single call copies all bytes.
+fn copied_in_one_call(
+    way: CopyDirection,
+    pid: i32,
+    found: &RegionAccessGranted,
+    range: &RegionRange<'_>,
+) -> bool {
+    let RegionRange { offset, length, buffer, at, .. } = *range;
+    if length > CALL_BYTES_MAX || !buffer.is_contiguous() {
+        return false;
+    }
+    let local = [Run { address: buffer.base_address() + at, length }];
+    let remote = [Run { address: found.address as usize + offset, length }];
+    // SAFETY: the caller has checked that the range lies inside the buffer, which is being received
+    // or sent, and whose bytes are one run from its base address on.
+    let copied = unsafe { way.call(pid, &local, &remote) };
+    matches!(copied, Ok(copied) if copied == length)
 }
 
 /// Copies a whole range. After an error, some of it was not copied.
@@ -151,12 +189,7 @@ impl RemoteCursor {
         }
         // SAFETY: the local runs come from a buffer that is being received or sent, or from the
         // staging piece, which only this call accesses.
-        let copied = unsafe {
-            match self.way {
-                CopyDirection::Read => cross_memory::read(self.pid, local, remote)?,
-                CopyDirection::Write => cross_memory::write(self.pid, local, remote)?,
-            }
-        };
+        let copied = unsafe { self.way.call(self.pid, local, remote)? };
         if copied == 0 {
             return Err(io::Error::other("nothing could be copied"));
         }

@@ -28,7 +28,12 @@ impl Shm {
         true
     }
 
-    fn begin(&mut self, fetch: Fetch, copying: Copying, sink: &mut (impl Sink + ?Sized)) {
+    pub(super) fn begin(
+        &mut self,
+        fetch: Fetch,
+        copying: Copying,
+        sink: &mut (impl Sink + ?Sized),
+    ) {
         let token = fetch.token;
         match self.begin_fetch(fetch, copying) {
             Ok(false) => {}
@@ -59,7 +64,10 @@ impl Shm {
         let peer = self.peers.get_mut(gate.0).and_then(Option::as_deref_mut);
         let peer =
             peer.ok_or_else(|| RegionError::Unreachable("it is not connected".to_owned()))?;
-        let piped = PipedFetch::begin(fetch, copying, peer)?;
+        let mut piped = PipedFetch::begin(fetch, copying, peer)?;
+        if piped.advance(None, peer) == TransferProgress::Ended(true) {
+            return Ok(true);
+        }
         self.incoming.push(AssistedCopy::Piped(piped));
         Ok(false)
     }

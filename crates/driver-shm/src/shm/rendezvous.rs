@@ -120,6 +120,9 @@ impl Rendezvous for Shm {
         sink.copying_chosen(fetch.gate, fetch.token, fetch.length, copying);
         if copying == Copying::Packets {
             sink.fetched(fetch.token, FetchEnd::Incomplete);
+        } else if fetch.length <= AHEAD_BYTES_MAX && !jointly {
+            // Its sender waits for a moment only before it copies the data itself.
+            self.begin(fetch, copying, sink);
         } else {
             self.fetch_by(fetch, copying);
         }
