@@ -18,6 +18,6 @@ pub use driver::FoundRail;
 pub use networks::found_rails;
 pub use rails::{PeerConnection, Rails};
 pub use table::{
-    Invitation, LocalWay, OpeningTrial, PeerBell, machine_name, machines, open_memory,
+    Invitation, LocalWay, MACHINE, OpeningTrial, PeerBell, machine_name, machines, open_memory,
     share_memory, try_opening,
 };

@@ -45,7 +45,7 @@ pub(crate) const NETWORKS: &[NetworkDriver] = &[
 pub(crate) type MachineDriver = driver_shm::Shm;
 
 /// The name under which it publishes its card.
-pub(crate) const MACHINE: &str = "shm";
+pub const MACHINE: &str = "shm";
 
 /// Wakes a process of this machine after something was published for it in shared memory.
 pub use driver_shm::PeerBell;

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod allocation;
+mod cards;
 mod environment;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
@@ -32,6 +33,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use cards::CardTable;
 use environment::{FoundManager, ServerEndpoint};
 use pmi1::Pmi1;
 use pmi2::Pmi2;
@@ -57,6 +59,8 @@ struct ManagerConnection {
     /// The values fetched at that moment. Many launchers do not answer after the exchange has
     /// ended.
     cached: Option<HashMap<(u32, String), String>>,
+    /// The cards of the processes of this machine, if our own launcher has made a table of them.
+    cards: Option<CardTable>,
 }
 
 /// In jobs of more processes than this, no values are fetched when the exchange ends.
@@ -287,6 +291,9 @@ pub fn join() -> Result<Job, JoinError> {
     }?;
     job.connection().manager.when_gone(leaving::end_without_launcher);
     job.note_allocation(sys::environment::text);
+    if job.waits_for_values() {
+        job.connection().cards = questions::launcher_cards();
+    }
     Ok(job)
 }
 
@@ -372,7 +379,8 @@ fn connection(descriptor: i32) -> Result<File, JoinError> {
 impl Job {
     fn new(place: JobPlace, manager: impl Manager + 'static) -> Self {
         let manager = Box::new(manager);
-        let connection = ManagerConnection { manager, to_cache: Vec::new(), cached: None };
+        let connection =
+            ManagerConnection { manager, to_cache: Vec::new(), cached: None, cards: None };
         Self { place, connection: Arc::new(Mutex::new(connection)) }
     }
 
@@ -483,6 +491,20 @@ impl Job {
             ))
         });
         asked?.ok_or_else(missing)
+    }
+
+    /// Posts the card by which the other processes of this machine reach this one, if our own
+    /// launcher has made a table of cards. To be called once, before [`publish`](Self::publish).
+    pub fn post_card(&self, card: &str) {
+        if let Some(cards) = &mut self.connection().cards {
+            cards.post(self.rank(), card);
+        }
+    }
+
+    /// Returns the card that the process `rank` of this machine has posted, without asking the
+    /// launcher; none if that process is elsewhere, or has not posted a card.
+    pub fn posted_card(&self, rank: u32) -> Option<String> {
+        self.connection().cards.as_ref()?.card(rank)
     }
 
     /// Returns the values that all processes published under `key`, in the order of ranks. Our own

@@ -3,8 +3,9 @@
 //!
 //! The file begins with the number of the last question, the number of failed processes of the job,
 //! the *news word*, which counts the changes of these two numbers, and a table of process ids. Then
-//! each process has a slot, which holds the number of a question and the answer to it. No messages
-//! are sent, so a job that makes no progress still answers. A process that sleeps in the library
+//! each process has a slot, which holds the number of a question and the answer to it, and behind
+//! the slots there are the [cards](crate::cards) of the processes. No messages are sent, so a job
+//! that makes no progress still answers. A process that sleeps in the library
 //! sleeps on the news word too, where the system can let it sleep on two words; elsewhere it reads
 //! the news word when it has waited long. The helper thread reads it from time to time.
 
@@ -13,12 +14,14 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use base::variables::{LOCAL_RANK, NODE, QUESTIONS};
 use memory::SharedMemory;
 use serde::{Deserialize, Serialize};
 use sys::{environment, futex};
 
+use crate::cards::{self, CardTable};
 use crate::inherited;
 
 /// The asking side: the launcher's handle of the file.
@@ -38,7 +41,7 @@ struct NewsWord(&'static AtomicU32);
 /// The answering side: the handle of a process.
 #[derive(Debug)]
 pub struct AnswerSlot {
-    file: File,
+    file: Arc<File>,
     news: NewsWord,
     local_rank: u32,
 }
@@ -123,16 +126,19 @@ const SIZE_MAX: u32 = 1 << 20;
 pub const ANSWER_BYTES_MAX: usize = (SLOT_BYTES - HEAD_BYTES) as usize;
 
 impl QuestionBoard {
-    /// Creates a file for `processes` processes.
+    /// Creates a file for the processes with these ranks, in ascending order.
     ///
     /// # Errors
     /// The system's, or the table has no room for so many processes.
-    pub fn new(processes: u32) -> io::Result<Self> {
+    pub fn new(ranks: &[u32]) -> io::Result<Self> {
+        let processes = ranks.len() as u32;
         if place_in_table(processes) > SLOT_BYTES {
             return Err(io::ErrorKind::OutOfMemory.into());
         }
-        let length = SLOT_BYTES * (u64::from(processes) + 1);
+        let slots = SLOT_BYTES * (u64::from(processes) + 1);
+        let length = slots + cards::table_bytes(ranks.len());
         let file = sys::mapping::create_memory_file(LABEL, length as usize)?;
+        cards::create(&file, slots, ranks)?;
         let board = Self { news: NewsWord::of(&file)?, file, processes, question: 0 };
         board.publish_failures(0)?;
         Ok(board)
@@ -208,12 +214,24 @@ impl AsFd for QuestionBoard {
     }
 }
 
+/// Returns the file of the launcher that has started this process, if there is one.
+fn launcher_file() -> Option<Arc<File>> {
+    static FILE: OnceLock<Option<Arc<File>>> = OnceLock::new();
+    let adopt = || inherited::memory_file(QUESTIONS, LABEL).map(Arc::new);
+    FILE.get_or_init(adopt).clone()
+}
+
+/// Returns the table of the cards of the processes that the launcher has started on this machine.
+pub(crate) fn launcher_cards() -> Option<CardTable> {
+    CardTable::find(launcher_file()?, LABEL)
+}
+
 impl AnswerSlot {
     /// Returns the slot of this process if its launcher asks questions, and enters the id of this
     /// process into the table.
     pub fn find() -> Option<Self> {
         let local_rank: i32 = environment::text(LOCAL_RANK)?.parse().ok()?;
-        let file = inherited::memory_file(QUESTIONS, LABEL)?;
+        let file = launcher_file()?;
         let news = NewsWord::of(&file).ok()?;
         let slot = Self { file, news, local_rank: u32::try_from(local_rank).ok()? };
         let process = std::process::id().to_le_bytes();
@@ -228,7 +246,7 @@ impl AnswerSlot {
             return None;
         }
         let file = sys::mapping::create_memory_file(LABEL, 2 * SLOT_BYTES as usize).ok()?;
-        let slot = Self { news: NewsWord::of(&file).ok()?, file, local_rank: 0 };
+        let slot = Self { news: NewsWord::of(&file).ok()?, file: file.into(), local_rank: 0 };
         let head = (text.len() as u64).to_le_bytes();
         slot.file.write_all_at(&text, IDENTITY + 8).ok()?;
         slot.file.write_all_at(&head, IDENTITY).ok()?;
@@ -392,18 +410,18 @@ mod tests {
 
     fn slot_in(file: &File, local_rank: u32) -> AnswerSlot {
         let news = NewsWord::of(file).unwrap();
-        AnswerSlot { file: file.try_clone().unwrap(), news, local_rank }
+        AnswerSlot { file: file.try_clone().unwrap().into(), news, local_rank }
     }
 
     /// The slot of a process whose program closed the descriptor and opened another file.
     fn slot_replaced_by(path: &str) -> AnswerSlot {
-        let board = QuestionBoard::new(1).unwrap();
-        AnswerSlot { file: File::open(path).unwrap(), ..slot_in(&board.file, 0) }
+        let board = QuestionBoard::new(&[0]).unwrap();
+        AnswerSlot { file: File::open(path).unwrap().into(), ..slot_in(&board.file, 0) }
     }
 
     #[test]
     fn the_last_question_is_answered_by_whoever_is_there() {
-        let mut board = QuestionBoard::new(2).unwrap();
+        let mut board = QuestionBoard::new(&[4, 5]).unwrap();
         let slot = slot_in(&board.file, 1);
         let whole = |text: &[u8]| Some((Completeness::Whole, text.to_vec()));
         assert_eq!((slot.question(), board.answer(1)), (0, whole(b"")));
@@ -423,7 +441,7 @@ mod tests {
 
     #[test]
     fn each_change_is_news() {
-        let mut board = QuestionBoard::new(1).unwrap();
+        let mut board = QuestionBoard::new(&[0]).unwrap();
         let slot = slot_in(&board.file, 0);
         let before = slot.news().load(Ordering::SeqCst);
         board.ask().unwrap();
@@ -434,7 +452,7 @@ mod tests {
 
     #[test]
     fn a_crash_is_reported_to_a_launcher_only() {
-        let board = QuestionBoard::new(1).unwrap();
+        let board = QuestionBoard::new(&[0]).unwrap();
         let slot = slot_in(&board.file, 0);
         assert_eq!(board.crash(0), None);
         assert!(slot.report_crash(b"in main"));
@@ -445,7 +463,7 @@ mod tests {
 
     #[test]
     fn failures_are_published_by_launchers_only() {
-        let board = QuestionBoard::new(1).unwrap();
+        let board = QuestionBoard::new(&[0]).unwrap();
         let slot = slot_in(&board.file, 0);
         assert_eq!(slot.failures(), Some(0));
         board.publish_failures(7).unwrap();
@@ -482,7 +500,7 @@ mod tests {
         let earlier = c"combray-questions";
         let file = sys::mapping::create_memory_file(earlier, 2 * SLOT_BYTES as usize).unwrap();
         assert!(inherited::is_sound(&file, earlier) && !inherited::is_sound(&file, LABEL));
-        let board = QuestionBoard::new(1).unwrap();
+        let board = QuestionBoard::new(&[0]).unwrap();
         assert!(inherited::is_sound(&board.file, LABEL));
         assert!(!inherited::is_sound(&board.file, earlier));
     }

@@ -235,7 +235,7 @@ impl LocalProcesses {
         if start.size > local_size {
             self.opened = (self.open_ahead)(&networks(&start), start.ranks.len());
         }
-        self.questions = Self::board(local_size);
+        self.questions = Self::board(&start.ranks);
         self.spawned = SpawnedLinks::listen();
         self.traces = LocalTraces::create(start.trace_bytes, local_size);
         self.lending = lending::board(&start, &cpuset_assignment);

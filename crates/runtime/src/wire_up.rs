@@ -301,8 +301,12 @@ impl JobDirectory {
 
 impl driver::Directory for JobDirectory {
     fn card(&mut self, gate: GateId) -> Result<String, DriverError> {
-        match self.other_jobs.card(gate, &self.driver) {
-            Some(card) => card,
+        if let Some(card) = self.other_jobs.card(gate, &self.driver) {
+            return card;
+        }
+        let is_near = self.driver == drivers::MACHINE;
+        match is_near.then(|| self.job.posted_card(gate.0)).flatten() {
+            Some(card) => Ok(card),
             None => published(&self.job, gate.0, &card_key(&self.driver)),
         }
     }
@@ -410,6 +414,8 @@ fn publish(
         cores: allowed.into_iter().collect(),
     };
     let text = format!("{own} {}", drivers::machine_name()).replace(' ', "@");
+    let is_near = |card: &&(&str, String)| card.0 == drivers::MACHINE;
+    cards.iter().filter(is_near).for_each(|(_, card)| job.post_card(card));
     let cards = cards.iter().map(|(driver, card)| (card_key(driver), card.clone()));
     let mut values: Vec<(String, String)> = cards.collect();
     // A session that begins after `MPI_Finalize` may have to connect peers.

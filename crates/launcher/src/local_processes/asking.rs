@@ -86,8 +86,10 @@ impl LocalProcesses {
         }
     }
 
-    /// Creates the file for `count` processes; without memory for it, processes cannot be asked.
-    pub(super) fn board(count: u32) -> Option<QuestionBoard> {
-        QuestionBoard::new(count).ok()
+    /// Creates the file for the processes with these ranks; without memory for it, processes cannot
+    /// be asked.
+    pub(super) fn board(ranks: &[(u32, u32)]) -> Option<QuestionBoard> {
+        let ranks: Vec<u32> = ranks.iter().map(|(rank, _)| *rank).collect();
+        QuestionBoard::new(&ranks).ok()
     }
 }
