@@ -29,6 +29,8 @@ macro_rules! algorithms {
 algorithms! {
     /// Messages between one process and each of the others.
     Star: "star",
+    /// Messages along a tree of two levels, with groups of consecutive ranks.
+    Groups: "groups",
     /// Messages along a binomial tree.
     Binomial: "binomial",
     /// First inside machines or parts of these, then among their leaders, then inside again.

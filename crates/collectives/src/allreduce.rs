@@ -17,13 +17,14 @@ use crate::share::share;
 use crate::tree::{Branching, Tree};
 
 /// The algorithms that send messages. All give all processes identical bits. All combine in the
-/// order of ranks except the ring, which is for commutative operations. A star goes to rank 0 and
-/// back.
+/// order of ranks except the ring, which is for commutative operations. A star, or groups, go to
+/// rank 0 and back.
 pub const ALGORITHMS: &[Algorithm] = &[
     Algorithm::RecursiveDoubling,
     Algorithm::HalvingDoubling,
     Algorithm::Shares,
     Algorithm::Star,
+    Algorithm::Groups,
     Algorithm::Ring,
     Algorithm::Hierarchical,
 ];
@@ -42,9 +43,10 @@ pub fn cost(algorithm: Algorithm, member: Member, operands: Operands) -> Option<
     let near = u64::from(member.situation.layout.largest());
     let mut estimate = TimeEstimate::new(member.situation);
     match algorithm {
-        Algorithm::Star => {
-            estimate.up(member, Branching::Star, bytes, Some(operands));
-            estimate.down(member, Branching::Star, bytes);
+        Algorithm::Star | Algorithm::Groups => {
+            let shape = algorithm.shape().filter(|shape| shape.suits(member.size))?;
+            estimate.up(member, shape, bytes, Some(operands));
+            estimate.down(member, shape, bytes);
         }
         Algorithm::RecursiveDoubling => {
             estimate.join_power_of_two(member, bytes);
@@ -116,7 +118,10 @@ pub fn with(
         return schedule;
     }
     match algorithm {
-        Algorithm::Star => through_first(&mut schedule, member, operands, own),
+        Algorithm::Star | Algorithm::Groups => {
+            let tree = Tree::new(member, 0, algorithm.shape().unwrap_or(Branching::Star));
+            through_first(&mut schedule, &tree, operands, own);
+        }
         Algorithm::RecursiveDoubling => {
             among_power_of_two(&mut schedule, member, own, exchange_all);
         }
@@ -131,19 +136,18 @@ pub fn with(
     schedule
 }
 
-fn through_first(schedule: &mut Schedule, member: Member, operands: Operands, own: BlockRange) {
-    let tree = Tree::new(member, 0, Branching::Star);
+fn through_first(schedule: &mut Schedule, tree: &Tree, operands: Operands, own: BlockRange) {
     let result = Area::Receive.blocks(0, operands.count);
     let target = (own != result).then_some(result);
-    let folded = fold_children(schedule, &tree, operands, own, target);
+    let folded = fold_children(schedule, tree, operands, own, target);
     if let Some(parent) = tree.parent() {
-        schedule.send(parent, own);
+        schedule.send(parent, folded);
         schedule.end_round();
     } else if folded != result {
         // The copy into the program's buffer is made last, while the results are being sent.
         schedule.copy(folded, result);
     }
-    down(schedule, &tree, folded, result);
+    down(schedule, tree, folded, result);
 }
 
 fn by_shares(schedule: &mut Schedule, member: Member, own: BlockRange) {

@@ -12,8 +12,13 @@ use crate::tree::{Branching, Tree};
 
 /// The algorithms that send messages: up a tree to rank 0 and down again (2 (n - 1) messages), or n
 /// log n messages.
-pub const ALGORITHMS: &[Algorithm] =
-    &[Algorithm::Dissemination, Algorithm::Star, Algorithm::Binomial, Algorithm::Hierarchical];
+pub const ALGORITHMS: &[Algorithm] = &[
+    Algorithm::Dissemination,
+    Algorithm::Star,
+    Algorithm::Groups,
+    Algorithm::Binomial,
+    Algorithm::Hierarchical,
+];
 
 /// Chooses the algorithm for a communicator.
 pub fn choose(member: Member) -> Algorithm {
@@ -27,8 +32,8 @@ pub fn choose(member: Member) -> Algorithm {
 pub fn cost(algorithm: Algorithm, member: Member) -> Option<Cost> {
     let mut estimate = TimeEstimate::new(member.situation);
     match algorithm {
-        Algorithm::Star | Algorithm::Binomial => {
-            let shape = algorithm.shape()?;
+        Algorithm::Star | Algorithm::Groups | Algorithm::Binomial => {
+            let shape = algorithm.shape().filter(|shape| shape.suits(member.size))?;
             estimate.up(member, shape, 0, None);
             estimate.down(member, shape, 0);
         }
@@ -55,6 +60,7 @@ pub fn barrier(member: Member) -> Schedule {
 pub fn with(algorithm: Algorithm, member: Member) -> Schedule {
     match algorithm {
         Algorithm::Star => tree(member, Branching::Star),
+        Algorithm::Groups => tree(member, Branching::Groups),
         Algorithm::Binomial => tree(member, Branching::Binomial),
         Algorithm::Dissemination => dissemination(member),
         Algorithm::Hierarchical => hierarchical(member),
@@ -65,7 +71,7 @@ pub fn with(algorithm: Algorithm, member: Member) -> Schedule {
 /// Chooses the best of the algorithms that consist of a path up and the reverse path down: along a
 /// tree, or inside the parts and between their leaders.
 fn there_and_back(member: Member) -> Algorithm {
-    let all = [Algorithm::Star, Algorithm::Binomial, Algorithm::Hierarchical];
+    let all = [Algorithm::Star, Algorithm::Groups, Algorithm::Binomial, Algorithm::Hierarchical];
     let costs = all.into_iter().filter_map(|one| Some((there_and_back_cost(one, member)?, one)));
     costs.min_by_key(|(cost, _)| *cost).map_or(Algorithm::Star, |(_, one)| one)
 }

@@ -20,6 +20,7 @@ use crate::tree::{Branching, Tree};
 pub const ALGORITHMS: &[Algorithm] = &[
     Algorithm::Binomial,
     Algorithm::Star,
+    Algorithm::Groups,
     Algorithm::ScatterRing,
     Algorithm::Chain,
     Algorithm::Hierarchical,
@@ -42,8 +43,9 @@ pub fn choose(member: Member, bytes: usize) -> Algorithm {
 pub fn cost(algorithm: Algorithm, member: Member, bytes: usize) -> Option<Cost> {
     let mut estimate = TimeEstimate::new(member.situation);
     match algorithm {
-        Algorithm::Star | Algorithm::Binomial => {
-            estimate.down(member, algorithm.shape()?, bytes);
+        Algorithm::Star | Algorithm::Groups | Algorithm::Binomial => {
+            let shape = algorithm.shape().filter(|shape| shape.suits(member.size))?;
+            estimate.down(member, shape, bytes);
         }
         Algorithm::ScatterRing => {
             let share = bytes.div_ceil(member.size as usize);
@@ -82,6 +84,7 @@ pub fn with(
 ) -> Schedule {
     match algorithm {
         Algorithm::Star => tree(member, root, blocks, Branching::Star),
+        Algorithm::Groups => tree(member, root, blocks, Branching::Groups),
         Algorithm::Binomial => tree(member, root, blocks, Branching::Binomial),
         Algorithm::ScatterRing => scatter_ring(member, root, blocks),
         Algorithm::Chain => chain(member, root, blocks, pieces(member, bytes)),

@@ -8,7 +8,7 @@ use crate::layout::ProcessLayout;
 use crate::member::{Member, Takers};
 use crate::operands::Operands;
 use crate::situation::Situation;
-use crate::tree::{Branching, TreeDirection};
+use crate::tree::{Branching, TreeDirection, group_size};
 
 /// The maximum length of two operands, in bytes each, that a core's private caches hold together.
 const CACHED_BYTES_MAX: usize = 256 << 10;
@@ -478,6 +478,11 @@ impl TimeEstimate<'_> {
                 Branching::Star => {
                     self.repeat(u64::from(member.size - 1), |one| one.reduce(1, bytes));
                 }
+                Branching::Groups => {
+                    let (group, groups) = groups(member);
+                    self.repeat(group - 1, |one| one.reduce(groups, bytes));
+                    self.repeat(groups - 1, |one| one.reduce(1, bytes));
+                }
                 Branching::Binomial => self.each_bit(member, |one, distance| {
                     one.reduce(active(member, distance), bytes);
                 }),
@@ -494,6 +499,13 @@ impl TimeEstimate<'_> {
         match shape {
             _ if member.size == 1 => {}
             Branching::Star => self.star(u64::from(member.size - 1), bytes, direction),
+            Branching::Groups => {
+                let (group, groups) = groups(member);
+                let largest = u64::from(self.situation.layout.largest());
+                let inside = largest - largest / group;
+                self.level(inside, bytes, Some(1));
+                self.star(groups - 1, bytes, direction);
+            }
             Branching::Binomial => self.each_bit(member, |one, distance| {
                 one.level(active(member, distance), bytes, Some(distance));
             }),
@@ -513,6 +525,12 @@ impl TimeEstimate<'_> {
 /// Returns how many of the distances 1, 2, 4, … are below the size.
 pub(crate) fn rounds(member: Member) -> u32 {
     u32::BITS - (member.size - 1).leading_zeros()
+}
+
+/// Returns the size and the number of the groups of [`Branching::Groups`].
+fn groups(member: Member) -> (u64, u64) {
+    let group = group_size(member.size);
+    (group.into(), member.size.div_ceil(group).into())
 }
 
 /// Returns how many messages start on the fullest machine, at the level of a binomial tree with

@@ -19,6 +19,7 @@ use crate::tree::{Branching, Tree};
 pub const ALGORITHMS: &[Algorithm] = &[
     Algorithm::Binomial,
     Algorithm::Star,
+    Algorithm::Groups,
     Algorithm::Shares,
     Algorithm::Halving,
     Algorithm::Hierarchical,
@@ -36,8 +37,9 @@ pub fn choose(member: Member, operands: Operands) -> Algorithm {
 pub fn cost(algorithm: Algorithm, member: Member, operands: Operands) -> Option<Cost> {
     let mut estimate = TimeEstimate::new(member.situation);
     match algorithm {
-        Algorithm::Star | Algorithm::Binomial => {
-            estimate.up(member, algorithm.shape()?, operands.bytes(), Some(operands));
+        Algorithm::Star | Algorithm::Groups | Algorithm::Binomial => {
+            let shape = algorithm.shape().filter(|shape| shape.suits(member.size))?;
+            estimate.up(member, shape, operands.bytes(), Some(operands));
         }
         Algorithm::Shares => {
             let share = operands.share(member)?;
@@ -79,7 +81,7 @@ pub fn with(
     let source = if is_root { input.area() } else { Area::Send };
     if operands.count > 0 {
         match algorithm {
-            Algorithm::Star | Algorithm::Binomial => {
+            Algorithm::Star | Algorithm::Groups | Algorithm::Binomial => {
                 let shape = algorithm.shape().unwrap_or(Branching::Star);
                 tree(&mut schedule, member, root, shape, operands, source);
             }

@@ -12,6 +12,10 @@ pub enum Branching {
     /// The root is the parent of all: each message travels once, and no process waits for more than
     /// one other, but the root has as many messages as there are other processes.
     Star,
+    /// Two levels: the root is the parent of the first position of each group of consecutive ones,
+    /// and that one is the parent of the others. There are about as many groups as positions in a
+    /// group, so that no process has more than twice the square root of the size as neighbours.
+    Groups,
     /// A binomial tree: as many levels as the size has binary digits. The top of a subtree is
     /// followed by its children at distances 1, 2, 4, …
     Binomial,
@@ -55,10 +59,28 @@ impl Algorithm {
     pub(crate) fn shape(self) -> Option<Branching> {
         match self {
             Self::Star => Some(Branching::Star),
+            Self::Groups => Some(Branching::Groups),
             Self::Binomial => Some(Branching::Binomial),
             _ => None,
         }
     }
+}
+
+/// The largest number of processes for a star. Its root connects all others, and its ring has room
+/// for the messages of about so many that come at one time.
+const STAR_SIZE_MAX: u32 = 512;
+
+impl Branching {
+    /// Whether the tree is used for so many processes, if there is a choice.
+    pub(crate) fn suits(self, size: u32) -> bool {
+        self != Self::Star || size <= STAR_SIZE_MAX
+    }
+}
+
+/// Returns how many consecutive positions are a group of [`Branching::Groups`].
+pub(crate) fn group_size(size: u32) -> u32 {
+    let root = size.isqrt();
+    if root * root < size { root + 1 } else { root }
 }
 
 impl Tree {
@@ -90,6 +112,10 @@ impl Tree {
         let size = match self.shape {
             _ if self.is_root() => self.size,
             Branching::Star => 1,
+            Branching::Groups => match self.position % group_size(self.size) {
+                0 => group_size(self.size).min(self.size - self.position),
+                _ => 1,
+            },
             Branching::Binomial => lowest_bit(self.position).min(self.size - self.position),
         };
         Subtree { top: self.position, size }
@@ -99,13 +125,22 @@ impl Tree {
     /// first.
     pub fn children(&self) -> impl DoubleEndedIterator<Item = Subtree> + use<> {
         let own = self.own();
-        let shape = self.shape;
+        let (shape, all) = (self.shape, self.size);
+        let group = group_size(all);
+        // The members of the own group.
+        let near = group.min(own.size) - 1;
         let count = match shape {
             Branching::Star => own.size - 1,
+            Branching::Groups => near + own.size.div_ceil(group) - 1,
             Branching::Binomial => u32::BITS - (own.size - 1).leading_zeros(),
         };
         (0..count).map(move |number| match shape {
             Branching::Star => Subtree { top: own.top + number + 1, size: 1 },
+            Branching::Groups if number < near => Subtree { top: own.top + number + 1, size: 1 },
+            Branching::Groups => {
+                let top = group * (number - near + 1);
+                Subtree { top, size: group.min(all - top) }
+            }
             Branching::Binomial => {
                 let distance = 1 << number;
                 Subtree { top: own.top + distance, size: distance.min(own.size - distance) }
@@ -126,6 +161,10 @@ impl Tree {
     fn parent_position(&self) -> u32 {
         match self.shape {
             Branching::Star => 0,
+            Branching::Groups => match self.position % group_size(self.size) {
+                0 => 0,
+                place => self.position - place,
+            },
             Branching::Binomial => self.position - lowest_bit(self.position),
         }
     }

@@ -2,8 +2,8 @@
 
 use collectives::board::{RegionSupport, SlotCapacities};
 use collectives::{
-    AlgorithmPreferences, CollectiveCall, CollectiveOperation, Cost, Costs, Member, ProcessLayout,
-    Situation, candidates,
+    Algorithm, AlgorithmPreferences, CallForm, CollectiveCall, CollectiveOperation, Cost, Costs,
+    Member, ProcessLayout, Situation, candidates, plan,
 };
 use proptest::prelude::*;
 
@@ -67,6 +67,32 @@ fn large_data_between_machines_crosses_seldom() {
             for bytes in [8, 1 << 20] {
                 let times = [&near, &far].map(|one| best(operation, one, 8, bytes));
                 assert!(times[1] > times[0], "{operation:?}, {bytes} bytes, {nodes:?}");
+            }
+        }
+    }
+}
+
+/// Without a board, whose users are at most 512.
+#[test]
+fn in_a_crowd_no_member_of_a_small_operation_has_many_peers() {
+    for size in [513, 1000, 2000, 4000, 100_000] {
+        let situation = Situation::plain(size).oversubscribed_on(2);
+        for operation in [
+            CollectiveOperation::Barrier,
+            CollectiveOperation::Bcast,
+            CollectiveOperation::Reduce,
+            CollectiveOperation::Allreduce,
+        ] {
+            let call = CollectiveCall::of(operation, size, 8);
+            for rank in [0, 1, size / 2, size - 1] {
+                let member = Member { rank, size, situation: &situation };
+                let made = plan(&call, member, None, CallForm::Blocking);
+                assert_eq!(made.algorithm, Algorithm::Groups, "{operation:?}, {size} processes");
+                let rounds = 0..made.schedule.round_count();
+                let transfers = rounds.filter_map(|round| made.schedule.round(round));
+                let transfers = transfers.map(|round| round.transfers.len()).sum::<usize>();
+                let limit = 4 * (size.isqrt() as usize + 1);
+                assert!(transfers <= limit, "{operation:?}, rank {rank} of {size}: {transfers}");
             }
         }
     }

@@ -93,6 +93,7 @@ fn reduce_folds_all_operands_at_the_root() {
                     let operands = Operands { count, element_bytes, commutative };
                     for algorithm in [
                         Algorithm::Star,
+                        Algorithm::Groups,
                         Algorithm::Binomial,
                         Algorithm::Shares,
                         Algorithm::Halving,
@@ -136,6 +137,7 @@ fn allreduce_folds_all_operands_everywhere_in_order() {
                     let operands = Operands { count, element_bytes, commutative: false };
                     for algorithm in [
                         Algorithm::Star,
+                        Algorithm::Groups,
                         Algorithm::RecursiveDoubling,
                         Algorithm::HalvingDoubling,
                         Algorithm::Shares,
