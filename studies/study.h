@@ -1,8 +1,8 @@
 /* What the programs of the studies share: arguments, the lines that studies/run reads, and the end.
  *
- * Each program prints "library: ..." once, a line "case NAME: TOTAL ms, communication PART ms" for
- * each case and repetition, perhaps "bits: HEX", and "NAME: all right" at the end if every result was verified. The exit
- * code is 0 then, 1 after a wrong result and 2 after a wrong argument. */
+ * Each program prints "library: ..." once, a line "case NAME: TOTAL ms, communication PART ms" (or "case NAME:
+ * ALL MB, library PART MB") for each case and repetition, perhaps "bits: HEX", and "NAME: all right" at the end if
+ * every result was verified. The exit code is 0 then, 1 after a wrong result and 2 after a wrong argument. */
 #ifndef STUDY_H
 #define STUDY_H
 
@@ -70,7 +70,7 @@ static inline double study_over_all(double value, MPI_Op operation) {
 }
 
 /* Prints a case: the longest total over the processes, and the mean of their communication. */
-static void study_case(const char *name, double total, double communication) {
+static inline void study_case(const char *name, double total, double communication) {
     double longest = study_over_all(total, MPI_MAX), mean = study_over_all(communication, MPI_SUM) / size;
     if (rank == 0) printf("case %s: %.3f ms, communication %.3f ms\n", name, longest * 1e3, mean * 1e3);
 }

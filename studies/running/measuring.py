@@ -16,7 +16,7 @@ from comparison.running import run_marked  # noqa: E402
 from .plans import ROUNDS, Start, Study  # noqa: E402
 
 PROGRAMS = ROOT / "build" / "studies"
-CASE = re.compile(r"^case (\S+): ([\d.]+) ms, communication ([\d.]+) ms$", re.MULTILINE)
+CASE = re.compile(r"^case (\S+): ([\d.]+) (?:ms|MB), \w+ ([\d.]+) (?:ms|MB)$", re.MULTILINE)
 # A command that only this library installs.
 SIGNS = {"combray": "combray", "mpich": "mpichversion", "openmpi": "ompi_info"}
 # Where the set-up of the tests and of bench/compare put other libraries, relative to build/.
@@ -63,7 +63,7 @@ def build(study: Study, library: Library) -> None:
 class Result:
     """What a start printed."""
 
-    cases: list  # (case, milliseconds, milliseconds of communication) of each repetition
+    cases: list  # (case, milliseconds or megabytes, the part in brackets) of each repetition
     bits: str  # of the result, "" where the program prints none
     failure: str = ""  # why it did not come to its end; the cases are those before
 
@@ -96,10 +96,10 @@ def run_start(study: Study, library: Library, start: Start, seconds: float) -> R
 
 
 class Figures:
-    """The shortest time of each case and library, with the communication within it."""
+    """The least figure of each case and library, with the part in brackets."""
 
     def __init__(self):
-        self.best = {}  # case -> library title -> (ms, ms of communication)
+        self.best = {}  # case -> library title -> (ms, ms of communication), or (MB, MB of the library)
         self.failures = []  # sentences
         self.passed = 0  # starts whose results were all right
         self.bits = ""  # those of the first start that printed some

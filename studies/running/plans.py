@@ -28,6 +28,8 @@ class Study:
     # Not empty: the program ends a process of its own, and only these libraries continue then: their
     # names, and the options of their launchers by which they do.
     survivors: dict = field(default_factory=dict)
+    unit: str = "ms"
+    part: str = "communication"  # the figure in brackets
 
     @property
     def source(self) -> str:
@@ -127,5 +129,19 @@ def survivor() -> Study:
                  {"combray": ("--keep-going",), "openmpi": ("--with-ft", "ulfm")})
 
 
-STUDIES = {study.name: study for study in (poisson(), hydro(), wavefront(), sparse(), hashtable(), multizone(), halo(),
-                                           loop(), bfs(), cholesky(), checkpoint(), survivor())}
+def memory() -> Study:
+    shapes = [(1, 1, ()), (1, 4, ()), (2, 2, ()), (4, 1, ()), (16, 1, ())]
+    # Numbers along an edge, width of the halo.
+    words = {"test": (64, 2), "quick": (1000, 4), "full": (2000, 8)}
+    return Study("memory", "Memory of a job on one machine", starts(shapes, words), unit="MB", part="library")
+
+
+def overlap() -> Study:
+    shapes = [(processes, 1, (length,)) for processes in (2, 4) for length in (65536, 1048576)]
+    # Rounds, repetitions.
+    words = {"test": (3, 1), "quick": (50, 2), "full": (300, 3)}
+    return Study("overlap", "Communication beside computation", starts(shapes, words), part="not hidden")
+
+
+STUDIES = {study.name: study for study in (poisson(), hydro(), wavefront(), sparse(), hashtable(), multizone(), halo(), loop(),
+                                           bfs(), cholesky(), checkpoint(), survivor(), memory(), overlap())}

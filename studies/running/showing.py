@@ -7,11 +7,11 @@ COLOURS = ("#1f5fa8", "#d9731a", "#3a8f4d", "#8e4aa3", "#777777")
 ROW, LEFT, WIDTH, TOP = 17, 210, 700, 58
 
 
-def text_table(titles: list, best: dict) -> str:
-    """A row a case: milliseconds of each library with those of communication in brackets, and the
-    first library's time as a part of the best other's."""
-    width = max((len(case) for case in best), default=4)
-    lines = [f"{'ms (communication)':<{width}}" + "".join(f"{title:>22}" for title in titles) + "   ratio"]
+def text_table(titles: list, best: dict, figures: str) -> str:
+    """A row a case: the figures of each library, as "ms (communication)", and the first library's as a part of
+    the best other's."""
+    width = max(len(name) for name in (figures, *best))
+    lines = [f"{figures:<{width}}" + "".join(f"{title:>22}" for title in titles) + "   ratio"]
     for case, by_title in best.items():
         cells = ["%.2f (%.2f)" % by_title[title] if title in by_title else "-" for title in titles]
         ratio = ratio_of(titles, by_title)
@@ -45,8 +45,8 @@ def ticks(low: float, high: float) -> list:
             if low <= (value := factor * 10.0 ** power) <= high]
 
 
-def picture(title: str, subtitle: str, titles: list, best: dict) -> str:
-    """A row a case with a mark a library, on a logarithmic axis of milliseconds."""
+def picture(title: str, subtitle: str, titles: list, best: dict, unit: str) -> str:
+    """A row a case with a mark a library, on a logarithmic axis."""
     times = [total for by_title in best.values() for total, _ in by_title.values()]
     low, high = min(times) / 1.2, max(times) * 1.2
     height = TOP + ROW * len(best) + 34
@@ -61,7 +61,7 @@ def picture(title: str, subtitle: str, titles: list, best: dict) -> str:
         x = place(value)
         lines.append(f'<path d="M{x:.1f} {TOP - 6}V{bottom}" stroke="#ddd"/>'
                      f'<text x="{x:.1f}" y="{bottom + 12}" text-anchor="middle">{value:g}</text>')
-    lines.append(f'<text x="{(LEFT + WIDTH) / 2:.0f}" y="{bottom + 27}" text-anchor="middle">milliseconds</text>')
+    lines.append(f'<text x="{(LEFT + WIDTH) / 2:.0f}" y="{bottom + 27}" text-anchor="middle">{unit}</text>')
     for row, (case, by_title) in enumerate(best.items()):
         y = TOP + ROW * row + 7
         lines.append(f'<text x="{LEFT - 12}" y="{y + 4}" text-anchor="end">{escape(case)}</text>'
