@@ -224,12 +224,25 @@ fn value(constant: &Constant) -> String {
     }
 }
 
+/// `int weights[]` as `int *weights`. GCC takes an array as a parameter for memory that the function
+/// reads, and warns of MPI_UNWEIGHTED, which is the address 10.
+fn weights_as_pointers(parameters: &str) -> String {
+    let parameters = parameters.split(", ").map(|parameter| {
+        match parameter.strip_suffix("weights[]").and_then(|rest| rest.rsplit_once(' ')) {
+            Some((kind, name)) => format!("{kind} *{name}weights"),
+            None => parameter.to_owned(),
+        }
+    });
+    parameters.collect::<Vec<_>>().join(", ")
+}
+
 fn stars(kind: &str) -> usize {
     kind.matches('*').count()
 }
 
 fn prototype(function: &MpiFunction, prefix: &str) -> String {
     let MpiFunction { name, returns, parameters_text, note, .. } = function;
+    let parameters_text = weights_as_pointers(parameters_text);
     match note.as_str() {
         "" => format!("{returns} {prefix}{name}({parameters_text});\n"),
         _ => format!("MPI_DEPRECATED_ {returns} {prefix}{name}({parameters_text}); /* {note} */\n"),
