@@ -143,5 +143,12 @@ def overlap() -> Study:
     return Study("overlap", "Communication beside computation", starts(shapes, words), part="not hidden")
 
 
+def migration() -> Study:
+    shapes = [(processes, 1, ()) for processes in (1, 2, 4)]
+    # Blocks along an edge, phases, steps of a phase, repetitions.
+    words = {"test": (8, 4, 3, 1), "quick": (48, 10, 10, 2), "full": (128, 12, 20, 3)}
+    return Study("migration", "Adaptive mesh whose blocks migrate", starts(shapes, words))
+
+
 STUDIES = {study.name: study for study in (poisson(), hydro(), wavefront(), sparse(), hashtable(), multizone(), halo(), loop(),
-                                           bfs(), cholesky(), checkpoint(), survivor(), memory(), overlap())}
+                                           bfs(), cholesky(), checkpoint(), survivor(), memory(), overlap(), migration())}
