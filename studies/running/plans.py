@@ -150,5 +150,13 @@ def migration() -> Study:
     return Study("migration", "Adaptive mesh whose blocks migrate", starts(shapes, words))
 
 
+def composite() -> Study:
+    shapes = [(processes, 1, ()) for processes in (3, 5)]
+    # Numbers along an edge, frames, repetitions.
+    words = {"test": (48, 4, 1), "quick": (256, 30, 2), "full": (512, 100, 3)}
+    return Study("composite", "Simulation, analysis and drawing in one job", starts(shapes, words))
+
+
 STUDIES = {study.name: study for study in (poisson(), hydro(), wavefront(), sparse(), hashtable(), multizone(), halo(), loop(),
-                                           bfs(), cholesky(), checkpoint(), survivor(), memory(), overlap(), migration())}
+                                           bfs(), cholesky(), checkpoint(), survivor(), memory(), overlap(), migration(),
+                                           composite())}
