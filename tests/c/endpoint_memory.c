@@ -3,6 +3,7 @@
 // operations are underway. On one host, and ("far") as if on several.
 // run: 1 2 3
 // each: near far
+// hosts
 // combray.h
 #include "check.h"
 
@@ -282,7 +283,7 @@ int main(int argc, char **argv) {
     OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
     right = (check_rank + 1) % check_size;
     combray_memory own;
-    OK(combray_endpoint_open(NULL, &endpoint));
+    OK(combray_endpoint_open(getenv("ENDPOINT_OPTIONS"), &endpoint));
     connect_all();
     share(memory, BYTES, COMBRAY_MAY_READ | COMBRAY_MAY_WRITE, &own);
     random_ranges();

@@ -1,7 +1,9 @@
 // Endpoints inside a job: connections between all processes, messages of many lengths in order,
 // lent buffers that are returned late, rejections, refusals of senders, and MPI beside them. With
-// an argument (tests/scenarios/endpoints.py) also a send to a process that has closed everything.
+// "late" also a send to a process that has closed everything, with "silent" a process that is
+// outside of the library, and answers by its helper thread or not (tests/scenarios/endpoints.py).
 // run: 1 2 3
+// hosts
 // combray.h
 #include "check.h"
 
@@ -312,13 +314,47 @@ static void a_send_after_the_end(void) {
     CHECK(event.type == COMBRAY_CLOSED || event.type == COMBRAY_LOST, "%d", event.type);
 }
 
+// Process 1 is outside of the library for longer than the limit of process 0. Its helper thread
+// answers in its place, if it has one.
+enum { LIMIT = 1000 };
+
+static void a_silent_process(void) {
+    const char *helper = getenv("COMBRAY_HELPER");
+    int is_silent = helper && !strcmp(helper, "never"), reported = 0;
+    combray_connection connection;
+    combray_event event;
+    if (check_rank == 1) {
+        event = next(COMBRAY_CONNECT_REQUEST);
+        OK(combray_accept(event.connection, NULL));
+        OK(combray_send(event.connection, "begin", 6, NULL, 0));
+        // What the library has not sent yet.
+        for (int poll = 0; poll < 1000; poll++) OK(combray_endpoint_poll(endpoint, &event, 0));
+        usleep(4 * LIMIT * 1000);
+    }
+    if (check_rank == 0) {
+        OK(combray_connect(endpoint, uris[1], NULL, 0, NULL, -1, &connection));
+        next(COMBRAY_CONNECTED);
+        OK(combray_keepalive(connection, LIMIT));
+        event = next(COMBRAY_RECEIVED);
+        OK(combray_return(endpoint, &event));
+        double begun = MPI_Wtime();
+        while (MPI_Wtime() < begun + 3.0 * LIMIT / 1000) {
+            OK(combray_endpoint_poll(endpoint, &event, 100));
+            if (event.type == COMBRAY_EVENT_NONE) continue;
+            REQUIRE(event.type == COMBRAY_SILENT, "%d", event.type);
+            reported++;
+        }
+        CHECK(reported == is_silent, "%d reports", reported);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
 int main(int argc, char **argv) {
-    (void)argv;
     check_begin();
     combray_event event = {0};
     OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
     CHECK_EQ(class_of(combray_endpoint_open("memory=1", &endpoint)), MPI_ERR_ARG);
-    OK(combray_endpoint_open(NULL, &endpoint));
+    OK(combray_endpoint_open(getenv("ENDPOINT_OPTIONS"), &endpoint));
     OK(combray_endpoint_uri(endpoint, uris[check_rank], URI));
     CHECK_EQ(class_of(combray_endpoint_uri(endpoint, uris[check_rank], 9)), MPI_ERR_COUNT);
     char own[URI];
@@ -341,9 +377,11 @@ int main(int argc, char **argv) {
     event.lent = 5;
     CHECK_EQ(class_of(combray_return(endpoint, &event)), MPI_ERR_ARG);
     MPI_Barrier(MPI_COMM_WORLD);
-    if (argc > 1) a_send_after_the_end();
+    int is_late = argc > 1 && !strcmp(argv[1], "late");
+    if (is_late) a_send_after_the_end();
+    if (argc > 1 && !strcmp(argv[1], "silent")) a_silent_process();
     OK(combray_endpoint_close(&endpoint));
-    if (argc > 1) MPI_Barrier(MPI_COMM_WORLD);
+    if (is_late) MPI_Barrier(MPI_COMM_WORLD);
     CHECK(endpoint == COMBRAY_ENDPOINT_NULL, " ");
     CHECK_EQ(class_of(combray_endpoint_poll(endpoint, &event, 0)), MPI_ERR_ARG);
     return check_end();

@@ -5,6 +5,7 @@ import ctypes
 import os
 import pathlib
 import random
+import shutil
 import signal
 import socket
 import struct
@@ -241,6 +242,29 @@ def a_send_to_a_process_that_has_closed_everything_ends(runner):
     assert code == 0, f"exit code {code}\n{output}"
 
 
+# The ways between the processes of a job: all that endpoints do is done over each.
+NETS = {"shared memory": {}, "TCP": {"COMBRAY_NET": "tcp"},
+        "libfabric": {"COMBRAY_NET": "ofi:tcp:lo"}, "encrypted TCP": {"ENDPOINT_OPTIONS": "encrypt"}}
+
+
+@places(6)
+def endpoints_over_each_network(runner):
+    """Ethernet needs hosts: tests/cluster/run programs --net ether --only '^endpoint'."""
+    needs_combray(runner)
+    with_libfabric = shutil.which("ldconfig") and "libfabric.so.1" in run(["ldconfig", "-p"])[1]
+    for net, variables in NETS.items():
+        if net == "libfabric" and not with_libfabric:
+            continue
+        apart = 'COMBRAY_NODE=$COMBRAY_RANK exec "$0" "$@"' if net != "shared memory" else 'exec "$0" "$@"'
+        settings = [f"{name}={value}" for name, value in variables.items()]
+        for count, program, more in ((3, "endpoints", ()), (3, "endpoint_memory", ()), (2, "endpoints", ("silent",)),
+                                     (2, "endpoints", ("silent", "COMBRAY_HELPER=never"))):
+            words = ["env", *settings, *more[1:], *runner.mpiexec, "-n", str(count), "sh", "-c", apart,
+                     str(runner.build / program), *more[:1]]
+            code, output, _ = run(words, timeout=SECONDS_MAX)
+            assert code == 0, f"{program} {more} over {net}: exit code {code}\n{output}"
+
+
 def random_programs(program, seed, apart):
     """Processes that do at random what endpoints can do (tests/c/endpoint_random.c); some are killed and started
     again, and one may come late. Gives what each has printed, or raises an AssertionError."""
@@ -399,5 +423,6 @@ SCENARIOS = [
     nothing_arrives_after_a_message_that_a_killed_client_has_not_finished,
     a_stopped_peer_is_reported_as_silent,
     a_send_to_a_process_that_has_closed_everything_ends,
+    endpoints_over_each_network,
     programs_do_at_random_what_endpoints_can_do,
 ]

@@ -111,10 +111,13 @@ impl PairMeeting {
     fn take_greeting(&mut self, process: &Process, frame: &[u8]) -> Result<()> {
         let theirs = PairGreeting::from_bytes(frame).ok_or_else(nonsense)?;
         let (own, is_encrypted) = (runtime::machine_name(), self.link.is_encrypted());
-        if !runtime::is_one_machine([own.as_str(), &theirs.machine].into_iter()) {
+        let name = GlobalProcess { job: theirs.job, rank: theirs.rank };
+        let is_near = runtime::is_one_machine([own.as_str(), &theirs.machine].into_iter());
+        let has_gate = process.runtime().has_gate(name, is_encrypted).map_err(other)?;
+        // The rails inside of the job may be those of other networks.
+        if !has_gate && !is_near {
             process.runtime().reach_other_jobs_elsewhere().map_err(other)?;
         }
-        let name = GlobalProcess { job: theirs.job, rank: theirs.rank };
         let offered = process.runtime().offer_gates(name, is_encrypted).map_err(other)?;
         let gates = match offered {
             Some(offer) => PairGates::Offered(offer),

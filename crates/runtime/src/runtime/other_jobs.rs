@@ -61,6 +61,20 @@ impl Runtime {
         Ok(())
     }
 
+    /// Whether a process that this process meets has a gate without a meeting: it is of this job,
+    /// and what leaves the machine need not be encrypted.
+    ///
+    /// # Errors
+    /// Those of [`job_id`](Self::job_id).
+    pub fn has_gate(
+        &mut self,
+        process: GlobalProcess,
+        is_encrypted: bool,
+    ) -> Result<bool, DriverError> {
+        let is_of_job = process.job == self.job_id()?;
+        Ok(is_of_job && (!is_encrypted || process.rank == self.own.0))
+    }
+
     /// Offers gates for a process of another job that this process meets; `None` for a process of
     /// this job, which has a gate. If what leaves the machine must be encrypted, other processes
     /// of this job get gates, too, beside those of their ranks. The offer must be
@@ -73,8 +87,7 @@ impl Runtime {
         process: GlobalProcess,
         is_encrypted: bool,
     ) -> Result<Option<GateOffer>, DriverError> {
-        let is_of_job = process.job == self.job_id()?;
-        let has_gate = is_of_job && (!is_encrypted || process.rank == self.own.0);
+        let has_gate = self.has_gate(process, is_encrypted)?;
         Ok((!has_gate).then(|| self.fatal.other_jobs.offer(process, is_encrypted)))
     }
 
