@@ -67,4 +67,41 @@ def disagreement_is_reported(runner):
     assert told >= len(DISAGREEMENTS), f"only {told} disagreements were told"
 
 
-SCENARIOS = [disagreement_is_reported]
+# By the argument of tests/c/left_early.c: what rank 0 or 1 reports.
+LEFT = {
+    "receive": r"rank 0 of MPI_COMM_WORLD waits for a message with tag 7 of rank 1, which has called MPI_Finalize",
+    "other-tag": r"with tag 7 of rank 1, which has called MPI_Finalize and sends nothing more\. A message with tag 8 of rank 1",
+    "any": r"rank 0 of MPI_COMM_WORLD waits for a message of any rank, but all others have called MPI_Finalize",
+    "all": r"waits for a message with tag 7 of rank 2, which has called MPI_Finalize",
+    "leads": r"rank 0 of .* waits in the creation of a communicator from a group of rank [12], which has called MPI_Finalize",
+    "follows": r"rank 1 of .* waits in the creation of a communicator from a group of rank 0, which has called MPI_Finalize",
+}
+
+
+@places(16)
+def receives_of_ranks_in_finalize_end_the_job(runner):
+    needs_combray(runner)
+    outcomes = []
+
+    def start(how, place):
+        command = [*runner.mpiexec, "-n", "3", str(runner.build / "left_early"), how, place]
+        try:
+            code, output, _ = run(command, timeout=SECONDS_MAX)
+            outcomes.append((how, place, code, output))
+        except AssertionError as problem:
+            outcomes.append((how, place, None, str(problem)))
+    cases = [(how, place) for how in (*LEFT, "late", "underway") for place in ("near", "far")]
+    players = [threading.Thread(target=start, args=case) for case in cases]
+    for player in players:
+        player.start()
+    for player in players:
+        player.join()
+    for how, place, code, output in outcomes:
+        case = f"{how}, {place}: exit code {code}\n{output}"
+        if how in LEFT:
+            assert code not in (None, 0) and re.search(LEFT[how], output), case
+        else:
+            assert code == 0 and output.count("is done") == 3, case
+
+
+SCENARIOS = [disagreement_is_reported, receives_of_ranks_in_finalize_end_the_job]

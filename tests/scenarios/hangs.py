@@ -29,7 +29,7 @@ CAUSES = {
     "tag": (3, r"rank 0 waits in MPI_Recv for tag 5 from rank 1; a message with tag 6 from it has arrived"),
     "communicator": (2, r"rank 0 waits in MPI_Recv for tag 5 from rank 1 on library; a message with tag 5 on "
                         r"MPI_COMM_WORLD \(not library\) from it has arrived"),
-    "left": (3, r"rank 0 waits in MPI_Recv for tag 7 from rank 1, but rank 1 is in MPI_Finalize"),
+    "left": (3, r"rank 0 waits in MPI_Probe for tag 7 from rank 1, but rank 1 is in MPI_Finalize"),
     "computes": (3, r"ranks 0 and 2 wait for rank 1: it computes \(no call of MPI for \d"),
     "late_member": (3, r"rank 1 has not entered MPI_Barrier on MPI_COMM_WORLD, in which ranks 0 and 2 wait: it "
                        r"waits in MPI_Recv for tag 9 from rank 0"),

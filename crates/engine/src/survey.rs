@@ -30,6 +30,16 @@ impl Engine {
         self.requests.get(id).filter(|request| !request.is_complete()).map(describe)
     }
 
+    /// Returns how many bytes of a long message have arrived, or were passed to rails; 0 before
+    /// and after its transfer.
+    pub fn bytes_moved(&self, request: RequestId) -> u64 {
+        match self.requests.get(request).map(Request::state) {
+            Some(RequestState::Filling(message)) => message.arrived(),
+            Some(RequestState::Streaming(message)) => message.handed,
+            _ => 0,
+        }
+    }
+
     /// Returns the posted receives of a message space that no message has matched, in the order of
     /// posting.
     pub fn posted(&self, slot: ContextSlot) -> Vec<RequestDescription> {
@@ -43,6 +53,26 @@ impl Engine {
     pub fn sending(&self, slot: ContextSlot) -> Vec<RequestDescription> {
         let all = self.requests.iter().filter(|request| request.context == slot).map(describe);
         all.filter(|request| request.sends).collect()
+    }
+
+    /// Returns the number of the next message that this process sends to a peer in a message space.
+    /// It tells, compared with [`next_arrival`](Self::next_arrival) of the peer, whether all
+    /// messages before it have arrived there.
+    pub fn next_departure(&self, slot: ContextSlot, peer: u32) -> u32 {
+        let flow = self.contexts[slot.0].out_flows.get(peer);
+        flow.map_or(self.first_sequence, |flow| flow.sequence)
+    }
+
+    /// Returns the number of the next message from `gate` in a message space that has not arrived.
+    /// All messages before it were matched with posted receives, or are unexpected.
+    pub fn next_arrival(&self, slot: ContextSlot, gate: GateId) -> u32 {
+        let flow = self.contexts[slot.0].in_flows.get(&gate);
+        flow.map_or(self.first_sequence, |flow| self.in_flows[*flow].sequence)
+    }
+
+    /// Whether messages have arrived for spaces that this process has not opened.
+    pub fn has_orphans(&self) -> bool {
+        !self.orphans.is_empty()
     }
 
     /// Returns the unexpected messages of a message space, in the order of arrival.

@@ -65,6 +65,8 @@ pub struct Process {
     started: OnceCell<InitializedProcess>,
     /// Whether [`Process::finalize`] has begun.
     finalizing: Cell<bool>,
+    /// Whether all that this process has sent before [`finalize`](Self::finalize) has left.
+    settled: Cell<bool>,
     /// How many sessions are open.
     pub(crate) sessions: Cell<u32>,
     process_sets: ProcessSets,

@@ -8,8 +8,11 @@
 //! with this tag will not send the awaited message either. In both cases the job ends with an
 //! error message that names both processes. Only a process that waits long itself answers, in any
 //! call. A process that computes does not answer, and no process concludes anything from that.
+//!
+//! [`receives`] does the same for receives of processes that are in `MPI_Finalize`.
 
 pub(crate) mod notes;
+mod receives;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -104,13 +107,7 @@ impl WatchedOperation {
         self.list(link, execution);
         let listed = self.listed.borrow();
         let (Some(inquiries), Some(team)) = (&*listed, link.whole()) else { return };
-        while let Some((source, answer)) = receive(process, team, ANSWER) {
-            let mut asked = inquiries.asked.borrow_mut();
-            asked
-                .iter_mut()
-                .filter(|(rank, _)| *rank == source)
-                .for_each(|one| one.1 = Some(answer));
-        }
+        take_answers(process, team);
         let call = signature(team, execution.schedule());
         // This must come after the answers are received: all messages sent before an answer have
         // arrived.
@@ -141,7 +138,12 @@ impl WatchedOperation {
                     }
                 },
             }
-            let question = Note { tag: self.tag, progress: ReportedProgress::Inside, call };
+            // The barrier of MPI_Finalize is one that a process in it has still to begin.
+            let progress = match process.is_finalizing() {
+                true => ReportedProgress::Finalizing,
+                false => ReportedProgress::Inside,
+            };
+            let question = Note { tag: self.tag, progress, sent: 0, call };
             send(process, team, rank, QUESTION, question);
         }
     }
@@ -152,10 +154,17 @@ impl Process {
     /// them.
     #[cold]
     pub(crate) fn answer_inquiries(&self) {
+        // A process that creates a communicator may ask in a space that this one has not used.
+        if self.is_finalizing() && self.runtime().has_orphans() {
+            self.internal_world();
+        }
         for team in self.teams().living() {
             if team.is_ready() && team.remote().is_none() {
                 while let Some((source, question)) = receive(self, &team, QUESTION) {
-                    let answer = answer(self, &team, question);
+                    let answer = match question.tag {
+                        0.. => answer(self, &team, question),
+                        space => team.answer_about_messages(self, (source, space)),
+                    };
                     send(self, &team, source, ANSWER, answer);
                 }
             }
@@ -176,6 +185,22 @@ impl Team {
         };
         waiting.iter().map(described).collect()
     }
+
+    /// Returns its name, or its size if it has none, for users.
+    fn described(&self) -> String {
+        let name = String::from_utf8_lossy(&self.name()).into_owned();
+        match name.is_empty() {
+            true => format!("a communicator of {} processes", self.size()),
+            false => name,
+        }
+    }
+}
+
+/// Notes the answers that have arrived.
+fn take_answers(process: &Process, team: &Team) {
+    while let Some((source, answer)) = receive(process, team, ANSWER) {
+        team.inquiries.note_answer(source, answer);
+    }
 }
 
 fn answer(process: &Process, team: &Team, question: Note) -> Note {
@@ -183,20 +208,21 @@ fn answer(process: &Process, team: &Team, question: Note) -> Note {
     let waiting = team.inquiries.waiting.borrow();
     if let Some(one) = waiting.iter().find(|one| one.tag == tag) {
         let call = signature(team, &one.schedule);
-        return Note { tag, progress: ReportedProgress::Inside, call };
+        return Note { tag, progress: ReportedProgress::Inside, sent: 0, call };
     }
     if team.has_begun(tag) != Some(true) {
         // A communicator of a session may be used after MPI_Finalize.
-        let is_last = process.is_finalizing() && team.session().is_none();
+        let may_meet = question.progress == ReportedProgress::Finalizing && !process.has_settled();
+        let is_last = process.is_finalizing() && team.session().is_none() && !may_meet;
         let progress =
             if is_last { ReportedProgress::Finalizing } else { ReportedProgress::NotBegun };
-        return Note { tag, progress, call: None };
+        return Note { tag, progress, sent: 0, call: None };
     }
     let other = question.call.and_then(|call| {
         let differs = |one: &CallSignature| one.function == call.function && *one != call;
         team.cache.last_call(|one| Some(CallSignature::of(one)).filter(differs))
     });
-    Note { tag, progress: ReportedProgress::Ended, call: other }
+    Note { tag, progress: ReportedProgress::Ended, sent: 0, call: other }
 }
 
 /// Returns why this process, which is in `call`, will wait for `rank` for ever, or `None` if it
@@ -215,11 +241,7 @@ fn discord(team: &Team, rank: u32, call: Option<CallSignature>, answer: Note) ->
         (ReportedProgress::Finalizing, ..) => "has called MPI_Finalize".to_owned(),
         _ => return None,
     };
-    let name = String::from_utf8_lossy(&team.name()).into_owned();
-    let whole = match name.is_empty() {
-        true => format!("a communicator of {} processes", team.size()),
-        false => name,
-    };
+    let whole = team.described();
     let own = call.map_or_else(|| "a collective operation".to_owned(), CallSignature::named);
     Some(format!(
         "rank {} of {whole} waits in {own} for rank {rank}, which {what}. All processes of a communicator must call the same collective operations in the same order, with roots and sizes that agree. The job ends, because the wait would never end",

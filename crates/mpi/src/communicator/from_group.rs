@@ -119,7 +119,9 @@ impl Process {
     }
 
     fn await_messages(&self, messages: Vec<RequestId>) -> Result<()> {
-        self.wait_until(&mut |process| messages.iter().all(|id| process.is_complete(*id)));
+        // One after the other, as a process that waits for one message finds out why it never
+        // comes.
+        messages.iter().for_each(|id| self.wait_till_complete(*id));
         messages.into_iter().try_for_each(|id| self.finish(id))
     }
 }
@@ -171,8 +173,7 @@ impl Group {
                 (number, place.clone(), process.post_receive(context, number, tag, place))
             })
             .collect();
-        process
-            .wait_until(&mut |process| proposals.iter().all(|(_, _, id)| process.is_complete(*id)));
+        proposals.iter().for_each(|(_, _, id)| process.wait_till_complete(*id));
         let mut stranger = None;
         for (number, place, id) in proposals {
             let mut sent_proposal = vec![0; proposal.len()];

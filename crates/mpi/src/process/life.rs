@@ -83,6 +83,12 @@ impl Process {
         self.finalizing.get()
     }
 
+    /// Whether this process is in [`finalize`](Self::finalize), and nothing is underway that it has
+    /// begun before.
+    pub(crate) fn has_settled(&self) -> bool {
+        self.settled.get()
+    }
+
     /// Finalizes MPI (`MPI_Finalize`): waits until all messages of this process have left and all
     /// processes have called this, and disconnects from the launcher unless a session is still
     /// open.
@@ -92,6 +98,7 @@ impl Process {
     pub fn finalize(&self) -> Result<()> {
         self.finalizing.set(true);
         self.wait_until(&mut Self::is_settled);
+        self.settled.set(true);
         if self.sessions.get() == 0 {
             self.process_sets.withdraw_all();
         }

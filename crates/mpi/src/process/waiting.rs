@@ -266,6 +266,7 @@ impl Waiter for Process {
 
     fn answer_inquiries(&self, wait: &LongWait) {
         Process::answer_inquiries(self);
+        self.inquire_about_receive(wait.awaited);
         self.answer_question(wait, System.now());
     }
 

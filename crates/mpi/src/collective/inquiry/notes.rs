@@ -14,6 +14,55 @@ pub(crate) struct Inquiries {
     /// The ranks that a question was sent to, each with its answer if one arrived. No rank gets
     /// another question before it has answered.
     pub(super) asked: RefCell<Vec<(u32, Option<Note>)>>,
+    /// The ranks that were asked whether they still send messages, with what they were asked and
+    /// the last answer.
+    asked_to_send: RefCell<Vec<AskedSender>>,
+}
+
+/// A process that was asked whether it still sends messages.
+#[derive(Debug)]
+struct AskedSender {
+    /// What a note about it has in place of the tag of an operation.
+    space: i32,
+    rank: u32,
+    answer: Option<Note>,
+    /// Whether it has not answered the last question.
+    must_answer: bool,
+}
+
+impl Inquiries {
+    /// Notes an answer of a process.
+    pub(super) fn note_answer(&self, source: u32, answer: Note) {
+        if answer.tag >= 0 {
+            let mut asked = self.asked.borrow_mut();
+            let of_source = asked.iter_mut().filter(|(rank, _)| *rank == source);
+            return of_source.for_each(|one| one.1 = Some(answer));
+        }
+        let mut asked = self.asked_to_send.borrow_mut();
+        let is_it = |one: &&mut AskedSender| (one.space, one.rank) == (answer.tag, source);
+        for one in asked.iter_mut().filter(is_it) {
+            (one.answer, one.must_answer) = (Some(answer), false);
+        }
+    }
+
+    /// Returns what a process has answered last that was asked whether it still sends messages.
+    pub(super) fn answer_about(&self, space: i32, rank: u32) -> Option<Note> {
+        let asked = self.asked_to_send.borrow();
+        asked.iter().find(|one| (one.space, one.rank) == (space, rank))?.answer
+    }
+
+    /// Notes that a process is asked whether it still sends messages. Returns false if it has not
+    /// answered the last question yet.
+    pub(super) fn ask(&self, space: i32, rank: u32) -> bool {
+        let mut asked = self.asked_to_send.borrow_mut();
+        match asked.iter_mut().find(|one| (one.space, one.rank) == (space, rank)) {
+            Some(one) => !std::mem::replace(&mut one.must_answer, true),
+            None => {
+                asked.push(AskedSender { space, rank, answer: None, must_answer: true });
+                true
+            }
+        }
+    }
 }
 
 /// A listed operation that waits.
@@ -28,9 +77,11 @@ pub(super) struct WaitingOperation {
 /// A question about an operation, or the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Note {
-    /// The tag of the operation.
+    /// The tag of the operation; negative: the note is about messages.
     pub(super) tag: i32,
     pub(super) progress: ReportedProgress,
+    /// In the answer about messages: the number of the next one to the process that asks.
+    pub(super) sent: u32,
     /// In a question, and in the answer of a process that is in the operation: the call of the
     /// sender. In the answer of a process that has ended the operation: the last different call
     /// of this function that the process remembers.
@@ -43,7 +94,8 @@ pub(super) enum ReportedProgress {
     NotBegun,
     Inside,
     Ended,
-    /// Not begun, and the process will not begin it: it is in `MPI_Finalize`.
+    /// Not begun, and the process will not begin it: it is in `MPI_Finalize`. About messages: it
+    /// sends no more.
     Finalizing,
 }
 
@@ -75,7 +127,7 @@ impl CallSignature {
 }
 
 impl Note {
-    pub(super) const BYTES: usize = 18;
+    pub(super) const BYTES: usize = 22;
 
     pub(super) fn to_bytes(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
@@ -87,6 +139,7 @@ impl Note {
             bytes[6..10].copy_from_slice(&root.unwrap_or(u32::MAX).to_le_bytes());
             bytes[10..18].copy_from_slice(&size.to_le_bytes());
         }
+        bytes[18..22].copy_from_slice(&self.sent.to_le_bytes());
         bytes
     }
 
@@ -113,7 +166,8 @@ impl Note {
                 })
             }
         };
-        Some(Self { tag, progress, call })
+        let sent = u32::from_le_bytes(*bytes[18..].first_chunk()?);
+        Some(Self { tag, progress, sent, call })
     }
 }
 
@@ -125,13 +179,15 @@ mod tests {
     fn notes_come_as_they_went() {
         let call = CallSignature { function: Function::Bcast, root: Some(3), bytes: 1 << 40 };
         let notes = [
-            Note { tag: 7, progress: ReportedProgress::Inside, call: Some(call) },
+            Note { tag: 7, progress: ReportedProgress::Inside, sent: 0, call: Some(call) },
             Note {
                 tag: 1 << 28,
                 progress: ReportedProgress::Ended,
+                sent: 0,
                 call: Some(CallSignature { root: None, ..call }),
             },
-            Note { tag: 0, progress: ReportedProgress::NotBegun, call: None },
+            Note { tag: 0, progress: ReportedProgress::NotBegun, sent: 0, call: None },
+            Note { tag: -1, progress: ReportedProgress::Finalizing, sent: u32::MAX, call: None },
         ];
         for note in notes {
             assert_eq!(Note::from_bytes(note.to_bytes()), Some(note));
