@@ -41,6 +41,8 @@ pub(crate) struct CardTable {
     label: &'static CStr,
     first: u64,
     count: u64,
+    /// The rank of the first record.
+    lowest: u32,
     /// The number of this program; none until it posts its card.
     own_program: Option<u32>,
 }
@@ -79,7 +81,10 @@ impl CardTable {
         let first = u64::from_le_bytes(word);
         let length = file.metadata().ok()?.len();
         let bytes = length.checked_sub(first).filter(|_| first > 0)?;
-        Some(Self { file, label, first, count: bytes / RECORD_BYTES, own_program: None })
+        let count = bytes / RECORD_BYTES;
+        let table = Self { file, label, first, count, lowest: 0, own_program: None };
+        let lowest = table.head(first)?.rank;
+        Some(Self { lowest, ..table })
     }
 
     /// Posts the card of this process, whose rank is `rank`. A card that does not fit is not posted:
@@ -118,8 +123,9 @@ impl CardTable {
     /// Returns the place and the head of the record of a rank. Records are in the order of ranks.
     fn record(&self, rank: u32) -> Option<(u64, Head)> {
         let (mut low, mut high) = (0, self.count);
+        // Mostly consecutive ranks are on a machine.
+        let mut middle = u64::from(rank.saturating_sub(self.lowest)).min(high.saturating_sub(1));
         while low < high {
-            let middle = low.midpoint(high);
             let place = self.first + middle * RECORD_BYTES;
             let head = self.head(place)?;
             match head.rank.cmp(&rank) {
@@ -127,6 +133,7 @@ impl CardTable {
                 Ordering::Less => low = middle + 1,
                 Ordering::Greater => high = middle,
             }
+            middle = low.midpoint(high);
         }
         None
     }

@@ -470,6 +470,11 @@ impl Runtime {
         self.rails.must_be_polled() || self.engine.has_work() && !self.rails.wakes_for_room()
     }
 
+    /// Whether all that is pending without a doorbell is data that waits for room in a rail.
+    pub fn awaits_only_room(&self) -> bool {
+        !self.rails.must_be_polled()
+    }
+
     /// Whether a transfer waits for the help of its sender, which may not come.
     pub fn awaits_senders(&self) -> bool {
         self.rails.awaits_senders()

@@ -227,6 +227,10 @@ impl Waiter for Process {
         self.runtime().must_poll_again()
     }
 
+    fn awaits_only_room(&self) -> bool {
+        self.runtime().awaits_only_room()
+    }
+
     fn doorbell(&self) -> Option<&Arc<dyn Doorbell>> {
         ProcessKernel::doorbell(self)
     }

@@ -72,12 +72,12 @@ pub(super) const DESIGNATED: u32 = 2;
 /// The clock is read once in this many rounds in which something happened.
 const ACTIVE_ROUNDS_PER_CHECK: u32 = 256;
 
-/// While something waits for room in a rail that rings no doorbell, the wait polls after the first
-/// duration. Each poll without result doubles it, up to the second one.
+/// While something is pending for which no doorbell rings, the wait polls after the first duration.
+/// Each poll without result doubles it, up to the second one.
 const POLL_INTERVALS: (Duration, Duration) = (Duration::from_micros(25), Duration::from_millis(5));
 
-/// A wait for memory for which no doorbell rings looks about this many times while its duration
-/// doubles, so that it ends late by at most this part of its duration.
+/// A wait for memory for which no doorbell rings, or for room in a rail, looks about this many times
+/// while its duration doubles, so that it ends late by at most this part of its duration.
 const LOOKS_PER_DOUBLING: u32 = 8;
 
 /// The shortest interval between two such looks.
@@ -185,16 +185,24 @@ impl Sleep {
     pub(super) fn longest(&self, now: u64, news_wakes: bool) -> Duration {
         let waited = Duration::from_nanos(now.saturating_sub(self.since));
         if self.reads_memory {
-            return (waited / LOOKS_PER_DOUBLING).clamp(LOOK_INTERVAL_MIN, SLEEP_MAX);
+            return self.part_of_wait(now).clamp(LOOK_INTERVAL_MIN, SLEEP_MAX);
         }
         waited.clamp(SLEEP_MAX, if news_wakes { SLEEP_MAX_IF_NEWS_WAKES } else { SLEEP_MAX })
     }
 
-    /// Returns how long to sleep while something is pending for which no doorbell rings, and
-    /// doubles the duration for the next time.
-    pub(super) fn next_short_sleep(&mut self) -> Duration {
-        let longer = POLL_INTERVALS.1.min(self.short_sleep * 2);
+    /// Returns how long to sleep from time `now` on while something is pending for which no
+    /// doorbell rings, and doubles the duration for the next time. If only room is awaited, sleeps
+    /// get longer with the wait: thousands of ranks may wait for the ring of one.
+    pub(super) fn next_short_sleep(&mut self, now: u64, only_room: bool) -> Duration {
+        let part = if only_room { self.part_of_wait(now) } else { Duration::ZERO };
+        let longest = part.clamp(POLL_INTERVALS.1, SLEEP_MAX);
+        let longer = longest.min(self.short_sleep * 2);
         mem::replace(&mut self.short_sleep, longer)
+    }
+
+    /// Returns the part of its duration by which a wait that looks from time to time may end late.
+    fn part_of_wait(&self, now: u64) -> Duration {
+        Duration::from_nanos(now.saturating_sub(self.since)) / LOOKS_PER_DOUBLING
     }
 
     /// Whether this wait is a designated waiter, which makes progress for all threads.

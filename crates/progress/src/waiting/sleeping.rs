@@ -290,7 +290,7 @@ pub(super) fn sleep_until_rung<W: Waiter>(
     sleep.begin(waiter);
     let beside = waiter.news().filter(|_| doorbell.can_wait_beside());
     let limit = match waiter.must_poll_again() {
-        true => sleep.next_short_sleep(),
+        true => sleep.next_short_sleep(since, waiter.awaits_only_room()),
         false => sleep.longest(since, beside.is_some()),
     };
     shared.lock.without(|| match beside {

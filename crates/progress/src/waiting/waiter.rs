@@ -85,6 +85,11 @@ pub trait Waiter {
     /// Whether something is pending for which no doorbell rings.
     fn must_poll_again(&self) -> bool;
 
+    /// Whether all that is pending without a doorbell is data that waits for room in a rail.
+    fn awaits_only_room(&self) -> bool {
+        false
+    }
+
     /// Returns the doorbell that rings when something arrives; none if nothing can arrive.
     fn doorbell(&self) -> Option<&Arc<dyn Doorbell>>;
 

@@ -103,6 +103,7 @@ struct OneProcess {
     bell: Arc<dyn Doorbell>,
     is_shared: bool,
     must_poll_again: bool,
+    awaits_only_room: bool,
     /// The news that the process has heard; `None` if no news are announced to it.
     heard: Option<Cell<u32>>,
     /// Its waits that sleep, and those that have ended their sleeps.
@@ -134,6 +135,7 @@ impl OneProcess {
             bell: Arc::new(CountingBell),
             is_shared: false,
             must_poll_again: false,
+            awaits_only_room: false,
             heard: None,
             begun_sleeps: Cell::new(0),
             ended_sleeps: Cell::new(0),
@@ -180,6 +182,10 @@ impl Waiter for OneProcess {
 
     fn must_poll_again(&self) -> bool {
         self.must_poll_again
+    }
+
+    fn awaits_only_room(&self) -> bool {
+        self.awaits_only_room
     }
 
     fn doorbell(&self) -> Option<&Arc<dyn Doorbell>> {
@@ -291,6 +297,20 @@ fn while_something_is_pending_without_a_doorbell_sleeps_begin_short_and_double()
     let growing = [25, 50, 100, 200, 400, 800, 1600, 3200, 5000, 5000].map(Duration::from_micros);
     process.wait_for_sleeps(growing.len());
     assert_eq!(BELL_SLEEPS.take(), growing);
+}
+
+#[test]
+fn a_wait_for_room_looks_more_rarely_the_longer_it_lasts() {
+    let pending = OneProcess { must_poll_again: true, ..OneProcess::new(|| false) };
+    let process = OneProcess { awaits_only_room: true, ..pending };
+    process.wait_for_sleeps(100);
+    let (sleeps, mut waited) = (BELL_SLEEPS.take(), Duration::ZERO);
+    for sleep in &sleeps {
+        let limit = Duration::from_millis(5).max((waited + 2 * ROUND) / 4);
+        assert!(*sleep <= limit && *sleep <= SLEEP_MAX, "{sleep:?} after {waited:?}");
+        waited += *sleep;
+    }
+    assert!(waited > Duration::from_secs(10), "100 looks in {waited:?}");
 }
 
 #[test]
