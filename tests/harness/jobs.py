@@ -78,9 +78,10 @@ def _signal(process, number):
 
 @contextlib.contextmanager
 def private_folder():
-    """Jobs and scenarios make their temporary files in a folder that is this runner's own."""
+    """Jobs and scenarios make their temporary files, and keep durations, in a folder that is this runner's own."""
     with tempfile.TemporaryDirectory(prefix="tests-", ignore_cleanup_errors=True) as folder:
         os.environ["TMPDIR"] = tempfile.tempdir = folder
+        os.environ["XDG_STATE_HOME"] = os.path.join(folder, "states")
         yield
 
 

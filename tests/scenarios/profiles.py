@@ -2,7 +2,9 @@
 
 import json
 import os
+import pathlib
 import re
+import tempfile
 
 from harness.scenarios import Skip, alone, needs_combray, run
 
@@ -143,6 +145,59 @@ def all_is_written_to_a_file(runner):
     assert code != 0 and "ends in .json or .html" in output, output
 
 
+def slower(runner, states, file, slowed):
+    """Runs a program of which a part is slow, and returns the names of what was slower than before, by its cost."""
+    job = ["env", f"XDG_STATE_HOME={states}", f"SLOWED={slowed}", *runner.mpiexec, "--oversubscribe", "--profile",
+           str(file), "-n", "2", str(runner.build / "slowed_later")]
+    code, output, _ = run(job, timeout=60)
+    assert code == 0, output
+    history = json.loads(file.read_text())["history"]
+    return output, history["runs"], [one["subject"] for one in history["slower"]]
+
+
+@alone("measures times")
+def what_became_slower_is_reported(runner):
+    needs_combray(runner)
+    combray = os.path.join(os.path.dirname(runner.mpiexec[0]), "combray")
+    with tempfile.TemporaryDirectory(dir=runner.build) as folder:
+        states, file = os.path.join(folder, "states"), pathlib.Path(folder, "profile.json")
+        for number in range(8):
+            output, runs, _ = slower(runner, states, file, "")
+            assert runs == number, output
+        assert "lower than in 7 earlier runs" in output, output
+        for slowed, first in (("assembly", {"phase": "assembly"}), ("large", {"phase": "solve"})):
+            for _ in range(ATTEMPTS):
+                output, _, subjects = slower(runner, states, file, slowed)
+                if first in subjects[:3]:
+                    break
+            assert first in subjects[:3] and f"phase {first['phase']}" in output, (slowed, subjects, output)
+        # Only the operations of one size were slow.
+        sizes = [one["call"]["bytes_max"] for one in subjects if "call" in one]
+        assert sizes == [32768], (subjects, output)
+        assert "MPI_Allreduce in main (slowed_later.c), to 32 KiB" in output, output
+        listed = ["env", f"XDG_STATE_HOME={states}", combray, "history"]
+        code, output, _ = run(listed, timeout=20)
+        assert code == 0 and re.search(r"^ +1\d .*slowed_later \(2 ranks on 1 machine", output, re.M), output
+        code, output, _ = run([*listed, "slowed_later"], timeout=20)
+        assert code == 0 and "phase assembly" in output and "to 32 KiB" in output and "computing" in output, output
+        code, output, _ = run([*listed, "--json"], timeout=20)
+        assert code == 0 and len(json.loads(output)) == 1, output[:500]
+        # A file that is damaged costs one run.
+        damaged = sorted(pathlib.Path(states).rglob("*.json"))[3]
+        damaged.write_text("{")
+        code, output, _ = run(listed, timeout=20)
+        assert code == 0 and "[1 unusable]" in output, output
+        code, output, _ = run([*listed, "--forget", "slowed_later"], timeout=20)
+        assert code == 0 and not list(pathlib.Path(states).rglob("*.json")), output
+        code, output, _ = run([*listed, "slowed_later"], timeout=20)
+        assert code != 0 and "no program whose path or arguments contain" in output, output
+        # The user may forbid it.
+        job = ["env", f"XDG_STATE_HOME={states}", *runner.mpiexec, "-x", "COMBRAY_HISTORY=never", "--oversubscribe",
+               "--profile", "-n", "2", str(runner.build / "slowed_later")]
+        code, output, _ = run(job, timeout=60)
+        assert code == 0 and "earlier runs" not in output and not list(pathlib.Path(states).rglob("*.json")), output
+
+
 def nothing_is_reported_without_it(runner):
     needs_combray(runner)
     code, output, _ = start(runner, 2, "balanced")
@@ -155,5 +210,6 @@ SCENARIOS = [
     examples_in_wrong_places_are_reported,
     a_page_shows_times_and_messages,
     all_is_written_to_a_file,
+    what_became_slower_is_reported,
     nothing_is_reported_without_it,
 ]

@@ -131,6 +131,9 @@ variables! {
         /// Whether processes of a machine lend each other the cores that they do not need while
         /// they wait (combray run --openmp).
         LEND_CORES, User, AtStart, Always, ["auto", "never"];
+        /// Whether the durations of jobs with combray run --profile are kept, so that later runs
+        /// are compared with them. The value of process 0 counts.
+        HISTORY, User, AtStart, Always, ["auto", "never"];
     }
 
     /// The variables that a user may set to any text.

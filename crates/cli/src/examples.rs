@@ -66,6 +66,15 @@ pub const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     (
+        "history",
+        &[
+            ("combray run --profile ./program", "adds a run, and compares it with earlier ones"),
+            ("combray history", "all programs whose durations are kept"),
+            ("combray history program", "how long its phases and calls took"),
+            ("combray history --forget program", "removes its runs"),
+        ],
+    ),
+    (
         "ps",
         &[
             ("combray ps", "the jobs on this machine; if there is only one, why it hangs"),

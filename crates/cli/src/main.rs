@@ -11,6 +11,7 @@ mod doctor;
 mod documents;
 mod examples;
 mod fortran;
+mod history;
 mod info;
 mod manual;
 mod memory;
@@ -120,6 +121,8 @@ enum CombrayCommand {
     /// Shows what a trace reveals, the most expensive waits first: combray run --trace run.pftrace
     /// ./program, then combray trace run.pftrace
     Trace(trace::TraceOptions),
+    /// Shows how long programs and their parts took in earlier runs with combray run --profile
+    History(history::HistoryOptions),
     /// Runs a benchmark: combray bench pingpong
     #[command(disable_help_flag = true)]
     Bench {
@@ -230,6 +233,7 @@ fn main() -> ExitCode {
             CombrayCommand::Place(options) => place::run(&options),
             CombrayCommand::Topo(options) => topo::run(&options),
             CombrayCommand::Trace(options) => trace::run(&options).map(|()| 0),
+            CombrayCommand::History(options) => history::run(&options).map(|()| 0),
             CombrayCommand::Bench { words } => bench::run(&words),
             CombrayCommand::Manual { folder } => manual::write(command_line(), &folder).map(|()| 0),
         },

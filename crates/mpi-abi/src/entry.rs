@@ -406,7 +406,8 @@ fn admit(
                 || call_sites::of(entry.name, &entry.recent, &library.call_sites, &library.process);
             let communicator = || communicator_number(entry, library, words);
             let exchange = || exchange::of(entry, library, words);
-            library.process.begin_call(begun, site, communicator, exchange);
+            let bytes = || exchange::bytes(entry, library, words);
+            library.process.begin_call(begun, site, communicator, exchange, bytes);
         }
         let turns = if phase & LOCKED != 0 { CallTurns::Any } else { CallTurns::OneByOne };
         let checked = match phase & CHECKED {

@@ -52,6 +52,15 @@ pub fn of(
     Some(CallExchange { root, sent, received })
 }
 
+/// Returns how many bytes of data the arguments of a call that is no collective operation describe;
+/// 0 if they describe none, or are wrong.
+pub fn bytes(entry: &'static EntryPoint, library: &'static LibraryState, words: &[usize]) -> u64 {
+    let seen = Arguments { entry, library, words };
+    let pairs = [["count", "datatype"], ["origin_count", "origin_datatype"]];
+    let known = pairs.into_iter().find_map(|[count, datatype]| seen.amount(count, datatype, 1));
+    known.unwrap_or(0)
+}
+
 /// The part of a process in an operation. Both are true for operations without a root. The root for
 /// the remote group of an intercommunicator is no member, and the others of its group are neither.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

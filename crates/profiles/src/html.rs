@@ -1,5 +1,6 @@
 //! The profile as a page for a browser: one file that needs no network and no script.
 
+use crate::history::listing::SLOWER_HEADER;
 use crate::page;
 use crate::words::{self, CALL_HEADER, percent, seconds};
 use crate::{CallSummary, JobProfile, LateRank, TimeSplit};
@@ -48,8 +49,17 @@ pub(crate) fn page(profile: &JobProfile) -> String {
         share(total.waiting),
     );
     text += &advice(profile);
+    if let Some(history) = &profile.history {
+        let slower = table(&SLOWER_HEADER, history.rows().into_iter());
+        text += &match slower.is_empty() {
+            true => format!("<p>{}.</p>\n", escaped(&history.title())),
+            false => section(&history.title(), &slower),
+        };
+    }
     text += &ranks(profile);
     text += &section("Time by call, of all ranks together", &calls(profile));
+    let phases = table(&page::PHASES_HEADER, page::phases(profile).into_iter());
+    text += &section(page::PHASES_TITLE, &phases);
     text += &section("Waits between ranks", &late(&profile.late));
     text += &paragraphs(&(page::messages(profile) + &page::library(profile)));
     let lent = table(&page::LENDING_HEADER, page::lending(profile).into_iter());

@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod advice;
+pub mod history;
 mod html;
 mod page;
 mod summary;
@@ -19,6 +20,8 @@ use serde::{Deserialize, Serialize};
 
 pub use advice::Advice;
 pub use summary::{CallSummary, LateRank, TimeSplit};
+
+use history::RunComparison;
 
 /// The profile that one rank makes of itself when it ends.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -56,6 +59,19 @@ pub struct RankProfile {
     /// The cores that it has lent to other processes of its machine, and those that others have
     /// lent to it.
     pub lent: LentCores,
+    /// The phases that the program has named, in the order in which they first began.
+    pub phases: Vec<PhaseTotals>,
+}
+
+/// A phase of a rank.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PhaseTotals {
+    /// The name.
+    pub name: String,
+    /// How often the rank was in the phase.
+    pub times: u64,
+    /// How long in all, in seconds.
+    pub seconds: f64,
 }
 
 /// Cores that a rank has lent and borrowed, as times summed over the cores, in seconds.
@@ -86,6 +102,20 @@ pub struct CallProfile {
     pub bytes: u64,
     /// The waits in the calls, whose time is part of the calls' time.
     pub waits: Vec<WaitTotals>,
+    /// The calls by the size of their data, as far as they were timed.
+    pub sizes: Vec<SizeTotals>,
+}
+
+/// The calls from one place whose data has a size in one range.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SizeTotals {
+    /// The arguments of the calls describe at most so many bytes of data, a power of two, and more
+    /// than half of it; 0 if they describe none.
+    pub bytes_max: u64,
+    /// The number of calls.
+    pub calls: u64,
+    /// The time in the calls, in seconds.
+    pub seconds: f64,
 }
 
 /// The waits of calls from one place, for one cause and peer.
@@ -169,6 +199,8 @@ pub struct JobProfile {
     pub late: Vec<LateRank>,
     /// The profile of each rank.
     pub ranks: Vec<RankProfile>,
+    /// The run beside earlier ones, if their durations are kept.
+    pub history: Option<RunComparison>,
 }
 
 impl JobProfile {
@@ -181,7 +213,8 @@ impl JobProfile {
         let calls = summary::calls(&ranks);
         let late = summary::late(&ranks);
         let advice = advice::best(&ranks, &times, &calls, &late);
-        Self { program, seconds, total, times, advice, calls, late, ranks }
+        let history = None;
+        Self { program, seconds, total, times, advice, calls, late, ranks, history }
     }
 
     /// Returns the whole profile as JSON.

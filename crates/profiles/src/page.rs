@@ -1,5 +1,8 @@
 //! The profile as one page of text.
 
+use std::collections::BTreeMap;
+
+use crate::history::RunComparison;
 use crate::words::{self, CALL_HEADER, percent, seconds};
 use crate::{CallSummary, JobProfile, LentCores, RankProfile};
 
@@ -27,8 +30,10 @@ pub(crate) fn text(profile: &JobProfile) -> String {
         percent(total.waiting, total.sum()),
     );
     text += &advice(profile);
+    text += &profile.history.as_ref().map_or_else(String::new, RunComparison::text);
     text += &by_rank(profile);
     text += &by_call(profile);
+    text += &table(PHASES_TITLE, &PHASES_HEADER, &phases(profile));
     text += &by_pair_waited(profile);
     text += &messages(profile);
     text += &library(profile);
@@ -59,7 +64,7 @@ fn advice(profile: &JobProfile) -> String {
 
 /// Formats a table with a title. The first and last columns are left-aligned, the others
 /// right-aligned.
-fn table(title: &str, header: &[&str], rows: &[Vec<String>]) -> String {
+pub(crate) fn table(title: &str, header: &[&str], rows: &[Vec<String>]) -> String {
     if rows.is_empty() {
         return String::new();
     }
@@ -133,6 +138,31 @@ fn by_call(profile: &JobProfile) -> String {
         .map(|call| call.cells(profile.total.sum()).to_vec())
         .collect();
     table("Time by call, of all ranks together", &CALL_HEADER, &rows)
+}
+
+pub(crate) const PHASES_TITLE: &str = "Time by phase";
+pub(crate) const PHASES_HEADER: [&str; 5] = ["longest", "of rank", "mean", "times", "phase"];
+
+/// The rows of the table of the phases that the program has named, the longest first.
+pub(crate) fn phases(profile: &JobProfile) -> Vec<Vec<String>> {
+    let mut phases: BTreeMap<&str, Vec<(f64, u32, u64)>> = BTreeMap::new();
+    for rank in &profile.ranks {
+        for phase in &rank.phases {
+            phases.entry(&phase.name).or_default().push((phase.seconds, rank.rank, phase.times));
+        }
+    }
+    let mut phases: Vec<_> = phases.into_iter().collect();
+    let longest = |all: &[(f64, u32, u64)]| {
+        all.iter().copied().max_by(|one, other| one.0.total_cmp(&other.0)).unwrap_or_default()
+    };
+    phases.sort_by(|one, other| longest(&other.1).0.total_cmp(&longest(&one.1).0));
+    let row = |(name, all): (&str, Vec<(f64, u32, u64)>)| {
+        let (most, rank, times) = longest(&all);
+        let mean = all.iter().map(|one| one.0).sum::<f64>() / profile.ranks.len().max(1) as f64;
+        let name = name.to_owned();
+        vec![seconds(most), rank.to_string(), seconds(mean), words::count(times), name]
+    };
+    phases.into_iter().take(ROWS_MAX).map(row).collect()
 }
 
 fn by_pair_waited(profile: &JobProfile) -> String {

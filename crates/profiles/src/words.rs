@@ -14,6 +14,22 @@ pub(crate) fn seconds(time: f64) -> String {
     }
 }
 
+/// Formats a time with three digits.
+pub(crate) fn fine_seconds(time: f64) -> String {
+    let (number, unit) = match time {
+        ..0.999_5e-6 => (time * 1e9, "ns"),
+        0.999_5e-6..0.999_5e-3 => (time * 1e6, "µs"),
+        0.999_5e-3..0.999_5 => (time * 1e3, "ms"),
+        _ => (time, "s"),
+    };
+    let places = match number {
+        ..9.995 => 2,
+        9.995..99.95 => 1,
+        _ => 0,
+    };
+    format!("{number:.places$} {unit}")
+}
+
 /// Formats a share of a whole, in percent.
 pub(crate) fn percent(part: f64, whole: f64) -> String {
     match whole > 0.0 {
@@ -101,6 +117,8 @@ mod tests {
         assert_eq!([12e-6, 0.0123, 1.0, 123.4].map(seconds), ["12 µs", "12 ms", "1.00 s", "123 s"]);
         assert_eq!([7, 1234, 1_234_567].map(count), ["7", "1 234", "1 234 567"]);
         assert_eq!([1, 900, 20_480].map(bytes), ["1 byte", "900 bytes", "20 KiB"]);
+        let times = [1.5e-7, 12e-6, 0.0123, 1.0, 123.4].map(fine_seconds);
+        assert_eq!(times, ["150 ns", "12.0 µs", "12.3 ms", "1.00 s", "123 s"]);
         assert_eq!(percent(1.0, 3.0), "33 %");
         assert_eq!(ranks(&[1, 2, 3]), "ranks 1, 2 and 3");
     }

@@ -96,6 +96,11 @@ pub fn profile() -> Option<ProfileTarget> {
     })
 }
 
+/// Whether the durations of profiled jobs are kept, to compare later runs with them.
+pub fn keeps_history() -> bool {
+    environment::text(variables::HISTORY).is_none_or(|value| value != "never")
+}
+
 /// The destination of the profile of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProfileTarget {

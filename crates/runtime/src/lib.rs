@@ -8,6 +8,7 @@ mod fatal;
 pub mod fuzzing;
 mod gathering;
 mod guidance;
+pub mod histories;
 pub mod instruments;
 pub mod machine;
 pub mod migration;

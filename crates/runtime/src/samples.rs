@@ -23,6 +23,7 @@ use sys::environment;
 use tempfile::NamedTempFile;
 
 pub use self::memory::MemorySample;
+pub(crate) use self::memory::processor;
 pub use self::nodes::{PlacedBlock, node_costs};
 
 /// The version of the file format; files of other versions are rejected.

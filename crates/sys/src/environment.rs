@@ -96,6 +96,7 @@ mod tests {
             variables::LAUNCH_AGENT,
             "HOME",
             "XDG_CACHE_HOME",
+            "XDG_STATE_HOME",
             "TMPDIR",
             "PATH",
             "LD_LIBRARY_PATH",

@@ -3,6 +3,10 @@
 //! the end.
 
 mod collective_names;
+mod history;
+mod phases;
+mod sizes;
+mod waits;
 
 use std::cell::{OnceCell, RefCell};
 use std::ffi::OsString;
@@ -27,6 +31,8 @@ use super::tracing::OwnTrace;
 use super::{Process, ThreadLevel};
 use crate::process::descriptions::is_one_sided;
 use collective_names::{begins_collective, is_collective};
+use phases::PhaseTimes;
+use sizes::{SizeClass, SizeSums};
 
 /// The recorded calls of a process.
 #[derive(Debug)]
@@ -47,6 +53,9 @@ pub(super) struct ProfileRecord {
     sites: Vec<SiteRecord>,
     /// The calls that threads are in.
     open: Vec<OpenCall>,
+    phases: PhaseTimes,
+    /// Whether there is a profile, not a trace alone.
+    is_profile: bool,
     /// The trace, if the user requested one.
     trace: Option<OwnTrace>,
 }
@@ -103,6 +112,7 @@ struct SiteRecord {
     /// How many calls were not timed since the last timed one.
     untimed: u32,
     sent: SentTotals,
+    sizes: SizeSums,
     waits: Vec<(AwaitedEvent, WaitSum)>,
 }
 
@@ -122,6 +132,8 @@ struct OpenCall {
     site: CallPlace,
     /// When the call began, in [`ticks`]; `None` if it is not timed.
     begun: Option<u64>,
+    /// The size of its data, or of an earlier call from this place.
+    size: SizeClass,
     /// The number of calls nested in this one, made by callbacks of the program.
     nested: u32,
     /// The cause of its wait, as last determined.
@@ -170,7 +182,8 @@ impl Process {
         let settings = self.guidance();
         if settings.profiles || settings.traces {
             let trace = settings.traces.then(|| self.begin_trace());
-            let notes = ProfileRecord::begin(self.sent_so_far(), trace);
+            let mut notes = ProfileRecord::begin(self.sent_so_far(), trace);
+            notes.is_profile = settings.profiles;
             self.profile.replace(Some(Box::new(notes)));
         }
     }
@@ -197,13 +210,15 @@ impl Process {
     /// was looking it up, which is subtracted from the program's time. A call that a callback of
     /// the program makes inside another call counts as part of the outer one.
     /// `communicator` returns the number of the communicator that the call is about, if any;
-    /// `exchange` returns what it contributes to a collective operation.
+    /// `exchange` returns what it contributes to a collective operation, `bytes` the size of the
+    /// data of another call.
     pub fn begin_call(
         &self,
         begun: Option<u64>,
         site: impl FnOnce() -> (CallPlace, Option<u64>),
         communicator: impl FnOnce() -> Option<u64>,
         exchange: impl FnOnce() -> Option<CallExchange>,
+        bytes: impl FnOnce() -> u64,
     ) {
         let thread = self.calling_thread();
         if let Some(notes) = &mut *self.profile.borrow_mut()
@@ -214,27 +229,35 @@ impl Process {
         }
         let (site, checks_since) = site();
         if let Some(notes) = &mut *self.profile.borrow_mut() {
+            let of_site = &mut notes.sites[site.0 as usize];
+            let is_timed = checks_since.is_some()
+                || notes.trace.is_some()
+                || begun.is_some()
+                || of_site.is_timed();
+            let exchange = (is_timed && of_site.exchanges).then(exchange).flatten();
+            if is_timed && notes.is_profile {
+                let size = |one: CallExchange| one.sent.max(one.received);
+                of_site.sizes.last = SizeClass::of(exchange.map_or_else(bytes, size));
+            }
             let begun = match checks_since {
                 Some(since) => {
                     let now = ticks();
                     notes.begun += now.saturating_sub(since);
                     Some(now)
                 }
-                None if notes.trace.is_some() => begun.or_else(|| Some(ticks())),
-                None => begun.or_else(|| notes.sites[site.0 as usize].is_timed().then(ticks)),
+                None => is_timed.then(|| begun.unwrap_or_else(ticks)),
             };
             if let (Some(OwnTrace { trace, .. }), Some(begun)) = (&notes.trace, begun) {
-                let SiteRecord { is_collective, exchanges, .. } = notes.sites[site.0 as usize];
-                let communicator = is_collective.then(communicator).flatten();
+                let communicator = of_site.is_collective.then(communicator).flatten();
                 let thread = System.thread_number();
                 trace.note_call(begun, thread, site.number(), communicator);
-                if let Some(one) = exchanges.then(exchange).flatten() {
-                    let CallExchange { root, sent, received } = one;
+                if let Some(CallExchange { root, sent, received }) = exchange {
                     let exchange = TracedExchange { thread, root, sent, received };
                     trace.note_exchange(begun, exchange);
                 }
             }
-            notes.open.push(OpenCall::new(thread, site, begun));
+            let size = of_site.sizes.last;
+            notes.open.push(OpenCall { size, ..OpenCall::new(thread, site, begun) });
         }
     }
 
@@ -250,7 +273,7 @@ impl Process {
             open.nested -= 1;
             return;
         }
-        let OpenCall { site, begun, waited, .. } = notes.open.swap_remove(place);
+        let OpenCall { site, begun, waited, size, .. } = notes.open.swap_remove(place);
         let notes_of_site = &mut notes.sites[site.0 as usize];
         notes_of_site.calls += 1;
         notes_of_site.sent.messages += sent.messages - notes.sent.messages;
@@ -268,16 +291,19 @@ impl Process {
         }
         // The thread may have moved between cores whose counters differ by a few ticks.
         let spent = now.saturating_sub(begun);
-        if waited { notes.end_waited(site, spent) } else { notes.end_timed(site, spent) }
+        match waited {
+            true => notes.end_waited(site, size, spent),
+            false => notes.end_timed(site, size, spent),
+        }
     }
 
-    /// Records in the trace, if there is one, that the program enters a phase. An empty name ends
-    /// the present phase.
+    /// Records, if calls are recorded, that the program enters a phase. An empty name ends the
+    /// present phase.
     pub fn begin_phase(&self, name: impl FnOnce() -> String) {
-        let profile = self.profile.borrow();
-        if let Some(trace) = profile.as_ref().and_then(|notes| notes.trace.as_ref()) {
-            trace.note_phase(&name());
-        }
+        let Some(notes) = &mut *self.profile.borrow_mut() else { return };
+        let name = name();
+        notes.phases.begin(&name, ticks());
+        notes.trace.iter().for_each(|trace| trace.note_phase(&name));
     }
 
     /// The number of the calling thread, if several may be in the library at the same time.
@@ -420,7 +446,8 @@ impl Process {
         let own = serde_json::to_vec(&self.rank_profile(&notes)).unwrap_or_default();
         let Some(rows) = self.gather(&own) else { return };
         let ranks = rows.iter().filter_map(|row| serde_json::from_slice(row).ok()).collect();
-        let job = JobProfile::of(command(), ranks);
+        let mut job = JobProfile::of(command(), ranks);
+        history::compare_and_keep(&mut job);
         eprint!("{}", job.page());
         if let Some(ProfileTarget::File(file)) = configuration::profile() {
             write(&file, &job);
@@ -465,6 +492,7 @@ impl Process {
                 .collect(),
             shared_memory_bytes: usage::shared_memory_bytes(),
             lent: self.lent_cores(),
+            phases: notes.phases.totals(end, ns_per_tick),
         }
     }
 }
@@ -481,104 +509,36 @@ impl ProfileRecord {
             seed: 1,
             sites: Vec::new(),
             open: Vec::new(),
+            phases: PhaseTimes::default(),
+            is_profile: true,
             trace,
         }
     }
 
     /// Records the end of a call that lasted `spent` [`ticks`] and waited. The next calls from its
     /// place are timed.
-    fn end_waited(&mut self, site: CallPlace, spent: u64) {
+    fn end_waited(&mut self, site: CallPlace, size: SizeClass, spent: u64) {
         let site = &mut self.sites[site.0 as usize];
         site.ticks += spent;
+        site.sizes.add(size, 1, spent);
         (site.short_calls, site.skips) = (0, 0);
     }
 
     /// Records the end of a timed call that lasted `spent` [`ticks`] and did not wait.
-    fn end_timed(&mut self, site: CallPlace, spent: u64) {
+    fn end_timed(&mut self, site: CallPlace, size: SizeClass, spent: u64) {
         let pace = self.pace;
         let short_max = *self.short_max.get_or_insert_with(|| pace.ticks_in(SHORT_CALL_MAX));
         let skips = self.random(2 * SHORT_CALLS_PER_TIMED - 1);
         let site = &mut self.sites[site.0 as usize];
         // The extrapolation is limited to short calls: a call that lost its core does not stand for
         // others.
-        site.ticks += spent + spent.min(short_max) * u64::from(site.untimed);
-        site.untimed = 0;
+        let untimed = u64::from(std::mem::take(&mut site.untimed));
+        let all = spent + spent.min(short_max) * untimed;
+        site.ticks += all;
+        site.sizes.add(size, 1 + untimed, all);
         let is_short = spent <= short_max;
         site.short_calls = if is_short { site.short_calls.saturating_add(1) } else { 0 };
         site.skips = if site.are_short() { skips } else { 0 };
-    }
-
-    /// Begins a wait in the call that a thread is in. From now on the call is timed.
-    fn begin_wait(&mut self, thread: u64) -> Option<()> {
-        let open = self.open.iter_mut().find(|open| open.is_of(thread))?;
-        (open.awaited, open.checks_next) = (None, POLLS_FIRST);
-        if open.waited {
-            return Some(());
-        }
-        open.waited = true;
-        let site = &mut self.sites[open.site.0 as usize];
-        let (ticks_before, calls) = &mut self.unseen_waits;
-        match open.begun {
-            Some(begun) if site.are_short() => {
-                *ticks_before += ticks().saturating_sub(begun);
-                *calls += 1;
-            }
-            Some(_) => {}
-            None => {
-                // Assume the average time that other calls took before they were found waiting.
-                let before = ticks_before.checked_div(*calls).unwrap_or(0);
-                open.begun = Some(ticks().saturating_sub(before));
-            }
-        }
-        Some(())
-    }
-
-    /// Adds to the trace how long a thread has waited for the event that it awaited last.
-    fn trace_wait(&mut self, thread: u64) {
-        let Some(open) = self.open.iter_mut().find(|open| open.is_of(thread)) else { return };
-        let lasted = std::mem::take(&mut open.untraced).as_nanos() as u64;
-        open.shows_next = SHOWN_WAIT_MIN;
-        if let (Some(OwnTrace { trace, .. }), Some((cause, peer))) = (&self.trace, open.awaited) {
-            let thread = System.thread_number();
-            trace.note(ticks(), &TraceEvent::Waited { thread, cause, peer, lasted });
-        }
-    }
-
-    /// Adds to the trace that a wait goes on, for the case that it never ends. A thread that seems
-    /// to wait for ever looks up the names of callers, during which it may make others wait.
-    #[cold]
-    fn trace_long_wait(&mut self, thread: u64) {
-        let Some(open) = self.open.iter_mut().find(|open| open.is_of(thread)) else { return };
-        let (Some(OwnTrace { trace, .. }), Some((cause, peer))) = (&self.trace, open.awaited)
-        else {
-            return;
-        };
-        open.shows_next = open.untraced * 2;
-        let thread = System.thread_number();
-        let lasted = open.untraced.as_nanos() as u64;
-        trace.note(ticks(), &TraceEvent::Waiting { thread, cause, peer, lasted });
-        let (own, waited) = (open.site.0 as usize, open.untraced);
-        if waited >= NAMES_AFTER {
-            self.name_caller(own);
-        }
-        if waited >= 2 * NAMES_AFTER {
-            self.name_callers();
-        }
-    }
-
-    /// Adds the names of all callers to the trace, if there is one, as the process is about to end
-    /// the job.
-    pub(super) fn name_callers(&self) {
-        if self.trace.is_some() {
-            (0..self.sites.len()).for_each(|site| self.name_caller(site));
-        }
-    }
-
-    fn name_caller(&self, site: usize) {
-        let Some(OwnTrace { trace, .. }) = &self.trace else { return };
-        if let (false, Some(name)) = (self.sites[site].is_named(), self.sites[site].caller()) {
-            trace.add_note(&TraceNote::Caller(site as u32, name));
-        }
     }
 
     /// Returns a pseudo-random number below `limit` (Marsaglia's xorshift).
@@ -600,7 +560,19 @@ impl OpenCall {
         let (nested, awaited, waited) = (0, None, false);
         let (checks_next, untraced) = (POLLS_FIRST, Duration::ZERO);
         let shows_next = SHOWN_WAIT_MIN;
-        Self { thread, site, begun, nested, awaited, waited, checks_next, untraced, shows_next }
+        let size = SizeClass::default();
+        Self {
+            thread,
+            site,
+            begun,
+            size,
+            nested,
+            awaited,
+            waited,
+            checks_next,
+            untraced,
+            shows_next,
+        }
     }
 
     fn is_of(&self, thread: u64) -> bool {
@@ -628,6 +600,7 @@ impl SiteRecord {
             skips: 0,
             untimed: 0,
             sent: SentTotals::default(),
+            sizes: SizeSums::default(),
             waits: Vec::new(),
         }
     }
@@ -681,6 +654,7 @@ impl SiteRecord {
             messages: self.sent.messages,
             bytes: self.sent.bytes,
             waits: self.waits.iter().map(wait).collect(),
+            sizes: self.sizes.totals(ns_per_tick),
         }
     }
 }
@@ -742,7 +716,7 @@ mod tests {
     fn call(notes: &mut ProfileRecord, spent: u64) -> bool {
         let is_timed = notes.sites[0].is_timed();
         match is_timed {
-            true => notes.end_timed(SITE, spent),
+            true => notes.end_timed(SITE, SizeClass::default(), spent),
             false => notes.sites[0].untimed += 1,
         }
         is_timed
@@ -777,7 +751,7 @@ mod tests {
         assert!(notes.begin_wait(ONLY_ONE).is_some());
         assert!(notes.open[0].waited && notes.open[0].begun.is_some());
         let before = notes.sites[0].ticks;
-        notes.end_waited(SITE, 50_000);
+        notes.end_waited(SITE, SizeClass::default(), 50_000);
         assert_eq!(notes.sites[0].ticks - before, 50_000);
         assert!((0..SHORT_CALLS_MIN).all(|_| call(&mut notes, 100)));
     }

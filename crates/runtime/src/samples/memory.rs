@@ -44,7 +44,7 @@ impl MemorySample {
 
 /// Returns the name of this machine's processor with its family and model: virtual machines with
 /// processors of several generations show one name.
-fn processor() -> String {
+pub(crate) fn processor() -> String {
     let reported = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     described_processor(&reported).unwrap_or_else(|| std::env::consts::ARCH.to_owned())
 }
