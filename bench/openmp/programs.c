@@ -1,6 +1,7 @@
-// Three programs with small regions or tasks: programs THREADS [ROUNDS] prints for each the best of
-// some rounds in seconds. "regions": 10^6 regions with a loop of 100 iterations. "fibonacci": the number of 27 with
-// two tasks for each number. "cholesky": a sparse matrix in blocks of 16, whose tasks depend on each other.
+// Three programs with small regions or tasks: programs THREADS [ROUNDS [NAME]] prints for each the
+// best of some rounds in seconds. "regions": 10^6 regions with a loop of 100 iterations.
+// "fibonacci": the number of 27, with two tasks for each number. "cholesky": a sparse matrix in
+// blocks of 16, whose tasks depend on each other.
 #include <math.h>
 #include <omp.h>
 #include <stdio.h>

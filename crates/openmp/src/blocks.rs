@@ -52,14 +52,14 @@ impl Block {
 /// How many blocks go from one thread to another at a time; a thread keeps up to twice as many.
 const BATCH: usize = 32;
 
-/// Blocks that no thread keeps.
+/// TaskBlocks that no thread keeps.
 static SPARE: Mutex<Vec<Vec<Block>>> = Mutex::new(Vec::new());
 
 /// The blocks that a thread keeps.
 #[derive(Default)]
-pub struct Blocks(Own<Vec<Block>>);
+pub struct TaskBlocks(Own<Vec<Block>>);
 
-impl Blocks {
+impl TaskBlocks {
     /// A block: one that was used before, or a new one.
     pub fn take(&self) -> Block {
         self.0.with(|kept| {
@@ -85,7 +85,7 @@ impl Blocks {
 }
 
 /// What a thread keeps when it ends goes to others.
-impl Drop for Blocks {
+impl Drop for TaskBlocks {
     fn drop(&mut self) {
         let kept = self.0.replace(Vec::new());
         if !kept.is_empty() {
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn blocks_travel_from_threads_that_free_them_to_those_that_need_them() {
-        let (needs, frees) = (Blocks::default(), Blocks::default());
+        let (needs, frees) = (TaskBlocks::default(), TaskBlocks::default());
         let mut seen = std::collections::HashSet::new();
         for _ in 0..10_000 {
             let block = needs.take();

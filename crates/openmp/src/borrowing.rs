@@ -17,6 +17,7 @@ use sys::cores::Cores;
 use sys::{futex, process};
 
 use crate::environment;
+use crate::places::BindPolicy;
 
 /// The slot of this process; none if there is nothing to lend.
 pub fn share() -> Option<&'static Share> {
@@ -121,7 +122,7 @@ pub fn note_busy(threads: usize) {
 /// has bound stay on their cores.
 pub fn begin(threads: usize) {
     let settings = environment::settings();
-    if threads <= settings.cores || settings.proc_bind != 0 {
+    if threads <= settings.cores || settings.controls.bind != BindPolicy::False {
         return;
     }
     let Some(share) = share() else { return };

@@ -169,7 +169,7 @@ pub unsafe fn read_uses(list: *const *mut c_void, uses: &mut Vec<Use>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tasks::{Kind, Task, Work};
+    use crate::tasks::{Task, TaskKind, TaskWork};
     use crate::thread::Thread;
     use std::ptr;
 
@@ -201,8 +201,8 @@ mod tests {
         unsafe extern "C" fn nothing(_: *mut c_void) {}
         let thread = Thread::current();
         let child = || {
-            let kind = Kind { is_final: false, is_deferred: false, has_event: false };
-            Task::child(thread, Work::in_place(thread, nothing, ptr::null_mut()), kind)
+            let kind = TaskKind { is_final: false, is_deferred: false, has_event: false };
+            Task::child(thread, TaskWork::in_place(thread, nothing, ptr::null_mut()), kind)
         };
         let (first, second, mut known) = (child(), child(), Known::default());
         let uses = [false, true].map(|writes| Use { address: 8, writes });

@@ -1,7 +1,7 @@
 //! The tasks of a team that are ready to run. Each thread has a queue that only itself adds to: it
 //! takes its newest task, other threads take its oldest (Chase and Lev, "Dynamic circular
-//! work-stealing deque", with the fences of Lê et al., "Correct and efficient work-stealing for weak
-//! memory models"). What fits nowhere else is in a list of the team.
+//! work-stealing deque", with the fences of Lê et al., "Correct and efficient work-stealing for
+//! weak memory models"). What fits nowhere else is in a list of the team.
 
 use std::collections::VecDeque;
 use std::ptr::{self, NonNull};
@@ -21,7 +21,8 @@ const ROOM: usize = 256;
 struct Line<T>(T);
 
 /// The queue of a thread, and how many tasks it has created and finished. A thread of this library
-/// has one that goes with it from team to team; a team has one for the thread that opens its regions.
+/// has one that goes with it from team to team; a team has one for the thread that opens its
+/// regions.
 pub struct Deque {
     /// The oldest task. Numbers only grow; their rest by `ROOM` is the place.
     top: Line<AtomicUsize>,
@@ -110,8 +111,8 @@ impl Deque {
             }
             let task = place.task.load(Ordering::Relaxed);
             if self.advance(top) {
-                // SAFETY: `push` has made it of a reference. This thread alone has taken the number,
-                // so the place was not used again when it was read.
+                // SAFETY: `push` has made it of a reference. This thread alone has taken the
+                // number, so the place was not used again when it was read.
                 return NonNull::new(task).map(|task| unsafe { TaskRef::from_raw(task) });
             }
         }
@@ -320,8 +321,8 @@ impl<'a, M: Fn() -> bool> Search<'a, M> {
         Self { team, allowed, may, seen: None }
     }
 
-    /// Takes a task that the thread may run: its newest, or else one that lies aside, or the oldest of
-    /// another thread.
+    /// Takes a task that the thread may run: its newest, or else one that lies aside, or the oldest
+    /// of another thread.
     pub fn take(&mut self, thread: &Thread) -> Option<TaskRef> {
         let deques = &self.team.deques;
         if !deques.is_used.load(Ordering::SeqCst) {
@@ -347,8 +348,8 @@ impl<'a, M: Fn() -> bool> Search<'a, M> {
         stolen.find_map(|task| self.check(task))
     }
 
-    /// A task that was taken from others, if this thread may run it; otherwise it goes to the list of
-    /// its team. A released thread runs no more tasks, as another one may have its number, and a
+    /// A task that was taken from others, if this thread may run it; otherwise it goes to the list
+    /// of its team. A released thread runs no more tasks, as another one may have its number, and a
     /// queue may have gone to another team with its thread.
     fn check(&self, task: TaskRef) -> Option<TaskRef> {
         let is_ours = ptr::eq(task.team, self.team) && (self.may)();
@@ -368,15 +369,15 @@ impl<'a, M: Fn() -> bool> Search<'a, M> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tasks::{Kind, Work};
+    use crate::tasks::{TaskKind, TaskWork};
     use std::ffi::c_void;
     use std::sync::atomic::AtomicU64;
 
     unsafe extern "C" fn nothing(_: *mut c_void) {}
 
     fn task(thread: &Thread) -> TaskRef {
-        let work = Work::in_place(thread, nothing, ptr::null_mut());
-        Task::child(thread, work, Kind { is_final: false, is_deferred: true, has_event: false })
+        let work = TaskWork::in_place(thread, nothing, ptr::null_mut());
+        Task::child(thread, work, TaskKind { is_final: false, is_deferred: true, has_event: false })
     }
 
     #[test]
@@ -432,8 +433,8 @@ mod tests {
             let thread = Thread::current();
             for number in 0..TASKS {
                 let argument = ptr::without_provenance_mut(number);
-                let kind = Kind { is_final: false, is_deferred: true, has_event: false };
-                let one = Task::child(thread, Work::in_place(thread, nothing, argument), kind);
+                let kind = TaskKind { is_final: false, is_deferred: true, has_event: false };
+                let one = Task::child(thread, TaskWork::in_place(thread, nothing, argument), kind);
                 if let Err(one) = deque.push(one) {
                     note(one);
                 }

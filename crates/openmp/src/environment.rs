@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 
 use base::variables;
 
+use crate::places::{self, BindPolicy};
 use crate::{borrowing, warn};
 
 /// The kinds of schedules of loops, with the numbers of `omp_sched_t`.
@@ -57,6 +58,8 @@ pub struct Controls {
     /// 0: the default of the schedule.
     pub chunk: u64,
     pub default_device: i32,
+    /// How the threads of its next region are bound.
+    pub bind: BindPolicy,
 }
 
 /// What the environment configures.
@@ -72,7 +75,10 @@ pub struct UserSettings {
     pub stack_bytes: Option<usize>,
     pub can_cancel: bool,
     pub task_priority_max: i32,
-    pub proc_bind: i32,
+    /// `OMP_PROC_BIND`, one for each level.
+    pub binds: Vec<BindPolicy>,
+    /// The cores of each place; none if threads are not bound.
+    pub places: Vec<Vec<usize>>,
     pub teams: i32,
     pub teams_thread_limit: i32,
     pub affinity_format: String,
@@ -90,12 +96,13 @@ pub fn settings() -> &'static UserSettings {
 }
 
 fn read() -> UserSettings {
-    let cores = sys::cores::allowed().len().max(1);
+    let allowed = sys::cores::allowed();
+    let cores = allowed.len().max(1);
     let threads = list("OMP_NUM_THREADS");
     let (schedule, chunk) = schedule();
-    let binds = text("OMP_PROC_BIND");
-    let has_levels = threads.len() > 1 || binds.as_deref().is_some_and(|binds| binds.contains(','));
-    let proc_bind = proc_bind(binds.as_deref());
+    let (binds, places) = binding(&allowed);
+    let has_levels = threads.len() > 1 || binds.len() > 1;
+    let bind = binds.first().copied().unwrap_or(BindPolicy::False);
     let nested = flag("OMP_NESTED");
     let levels = number("OMP_MAX_ACTIVE_LEVELS", 0..=i64::from(i32::MAX));
     let levels = levels.unwrap_or(match nested {
@@ -108,7 +115,7 @@ fn read() -> UserSettings {
         controls: Controls {
             threads: threads.first().copied().unwrap_or_else(|| {
                 // Threads that are bound borrow no cores.
-                if proc_bind == 0 { default_threads(cores) } else { cores as u32 }
+                if bind == BindPolicy::False { default_threads(cores) } else { cores as u32 }
             }),
             is_dynamic: flag("OMP_DYNAMIC").unwrap_or_default(),
             active_levels_max: (levels as u32).min(ACTIVE_LEVELS_MAX),
@@ -116,6 +123,7 @@ fn read() -> UserSettings {
             chunk,
             default_device: number("OMP_DEFAULT_DEVICE", 0..=i64::from(i32::MAX)).unwrap_or(0)
                 as i32,
+            bind,
         },
         threads,
         cores,
@@ -125,7 +133,8 @@ fn read() -> UserSettings {
         can_cancel: flag("OMP_CANCELLATION").unwrap_or_default(),
         task_priority_max: number("OMP_MAX_TASK_PRIORITY", 0..=i64::from(i32::MAX)).unwrap_or(0)
             as i32,
-        proc_bind,
+        binds,
+        places,
         teams: number("OMP_NUM_TEAMS", positive.clone()).unwrap_or(0) as i32,
         teams_thread_limit: number("OMP_TEAMS_THREAD_LIMIT", positive).unwrap_or(0) as i32,
         affinity_format: text("OMP_AFFINITY_FORMAT")
@@ -199,20 +208,52 @@ fn wait_policy() -> WaitPolicy {
     }
 }
 
-/// The number of `omp_proc_bind_t` of the outermost level.
-fn proc_bind(value: Option<&str>) -> i32 {
-    let first = value.and_then(|value| value.split(',').next()).unwrap_or("false");
-    match first.trim().to_ascii_lowercase().as_str() {
-        "false" => 0,
-        "true" => 1,
-        "master" | "primary" => 2,
-        "close" => 3,
-        "spread" => 4,
-        other => {
-            refuse("OMP_PROC_BIND", &other, "true, false, or a list of primary, close and spread");
-            0
-        }
+/// How threads are bound at each level, and the places: as GNU's library, threads are bound also if
+/// the user gives places only, and each has a core if he wants them bound only.
+fn binding(allowed: &[usize]) -> (Vec<BindPolicy>, Vec<Vec<usize>>) {
+    let binds = binds();
+    if binds.as_deref() == Some(&[BindPolicy::False]) {
+        return (vec![BindPolicy::False], Vec::new());
     }
+    let places = given("OMP_PLACES", |text| places::parse(text, allowed), PLACES);
+    let places = places.or_else(|| given("GOMP_CPU_AFFINITY", places::parse_cores, CORES));
+    let (Some(places), binds) = (match (places, binds) {
+        (None, None) => return (Vec::new(), Vec::new()),
+        (None, Some(binds)) => (places::parse("threads", allowed), binds),
+        (places, binds) => (places, binds.unwrap_or_else(|| vec![BindPolicy::True])),
+    }) else {
+        return (Vec::new(), Vec::new());
+    };
+    let usable = places::usable(places, allowed);
+    if usable.is_empty() {
+        warn("threads are not bound: this process may use no core of their places");
+        return (Vec::new(), Vec::new());
+    }
+    (binds, usable)
+}
+
+const PLACES: &str =
+    "places, as {0,1},{2,3}, or threads, cores, ll_caches, numa_domains or sockets";
+const CORES: &str = "numbers of cores and ranges of them, as 0 2 4-7";
+
+/// The value of a variable as `parse` understands it.
+fn given<T>(name: &str, parse: impl Fn(&str) -> Option<T>, expected: &str) -> Option<T> {
+    let value = text(name)?;
+    let found = parse(&value);
+    if found.is_none() {
+        refuse(name, &value, expected);
+    }
+    found
+}
+
+fn binds() -> Option<Vec<BindPolicy>> {
+    let parse = |value: &str| value.split(',').map(BindPolicy::named).collect::<Option<Vec<_>>>();
+    let is_allowed = |binds: &Vec<BindPolicy>| {
+        binds.len() == 1
+            || binds.iter().all(|bind| !matches!(bind, BindPolicy::False | BindPolicy::True))
+    };
+    let parse = |value: &str| parse(value).filter(is_allowed);
+    given("OMP_PROC_BIND", parse, "true, false, or a list of primary, close and spread")
 }
 
 /// `OMP_SCHEDULE`: a modifier, a kind and a chunk. Dynamic with chunks of 1 if it is not set.
@@ -297,7 +338,11 @@ pub fn display(is_verbose: bool) {
     let upper = |value: bool| if value { "TRUE" } else { "FALSE" };
     let kind = own.schedule.name();
     let schedule = if own.chunk > 0 { format!("{kind},{}", own.chunk) } else { kind.to_owned() };
-    let binds = ["FALSE", "TRUE", "PRIMARY", "CLOSE", "SPREAD"];
+    let name = |bind: &BindPolicy| ["FALSE", "TRUE", "PRIMARY", "CLOSE", "SPREAD"][*bind as usize];
+    let binds = match settings.binds[..] {
+        [] => name(&BindPolicy::False).to_owned(),
+        _ => settings.binds.iter().map(name).collect::<Vec<_>>().join(","),
+    };
     let policy = if settings.wait_policy == WaitPolicy::Active { "ACTIVE" } else { "PASSIVE" };
     let bytes = settings.stack_bytes.unwrap_or_else(sys::process::stack_bytes);
     let mut lines = vec![
@@ -305,8 +350,8 @@ pub fn display(is_verbose: bool) {
         ("OMP_NESTED", upper(own.active_levels_max > 1).to_owned()),
         ("OMP_NUM_THREADS", threads),
         ("OMP_SCHEDULE", schedule),
-        ("OMP_PROC_BIND", binds[settings.proc_bind as usize].to_owned()),
-        ("OMP_PLACES", String::new()),
+        ("OMP_PROC_BIND", binds),
+        ("OMP_PLACES", places::show(&settings.places)),
         ("OMP_STACKSIZE", bytes.to_string()),
         ("OMP_WAIT_POLICY", policy.to_owned()),
         ("OMP_THREAD_LIMIT", settings.thread_limit.to_string()),

@@ -9,6 +9,7 @@ mod entries;
 mod environment;
 mod loops;
 mod own;
+mod places;
 mod reductions;
 mod regions;
 mod slots;

@@ -9,6 +9,7 @@ use crate::affinity;
 use crate::barrier;
 use crate::borrowing;
 use crate::environment::{self, Controls};
+use crate::places::{self, BindPolicy};
 use crate::tasks::TaskGroup;
 use crate::team::{Region, ThreadTeam};
 use crate::thread::Thread;
@@ -22,6 +23,8 @@ pub struct Extras {
     pub group: Option<Arc<TaskGroup>>,
     /// A loop or sections that all threads begin with.
     pub loop_of_all: Option<crate::loops::Iterations>,
+    /// How its threads are bound, if that is another way than usual.
+    pub bind: Option<BindPolicy>,
 }
 
 /// How many threads a region has if the program asks for so many; 0: does not ask.
@@ -50,7 +53,11 @@ pub fn open(thread: &'static Thread, body: Body, data: Address, threads: u32, ex
     let (level, active_level, league) =
         outer.region.see(|region| (region.level, region.active_level, region.league));
     let active_level = active_level + u32::from(threads > 1);
-    let own = thread.with_task(|task| task.controls.get());
+    let mut own = thread.with_task(|task| task.controls.get());
+    if own.bind != BindPolicy::False {
+        own.bind = extras.bind.unwrap_or(own.bind);
+    }
+    let is_bound = assign_posts(thread, team, threads, own.bind);
     let (construct, single) = team.region.see(|region| (region.construct, region.single));
     let is_in_construct = extras.loop_of_all.is_some();
     if let Some(iterations) = extras.loop_of_all {
@@ -67,12 +74,13 @@ pub fn open(thread: &'static Thread, body: Body, data: Address, threads: u32, ex
         outer_id: thread.id.get(),
         level: level + 1,
         active_level,
-        controls: controls_inside(own, active_level),
+        controls: controls_inside(own, level + 1, active_level),
         group: extras.group,
         construct,
         single,
         is_in_construct,
-        core: cores::current(),
+        core: cores::current().filter(|_| !is_bound),
+        is_bound,
         league,
     });
     let known = team.workers.with(|workers| workers.len()) as u32 + 1;
@@ -89,6 +97,9 @@ pub fn open(thread: &'static Thread, body: Body, data: Address, threads: u32, ex
         }
     }
     let before = thread.enter(team, 0);
+    if is_bound {
+        team.posts.see(|posts| thread.partition.set(posts[0].1));
+    }
     thread.opened.with(|opened| opened.push(before));
     affinity::display_if_changed();
 }
@@ -131,10 +142,23 @@ fn team_for(thread: &Thread, threads: u32) -> &'static ThreadTeam {
 }
 
 /// The controls of the implicit tasks in a region.
-fn controls_inside(own: Controls, active_level: u32) -> Controls {
+fn controls_inside(own: Controls, level: u32, active_level: u32) -> Controls {
     let list = &environment::settings().threads;
     let threads = list.get(active_level as usize).copied().unwrap_or(own.threads);
-    Controls { threads, ..own }
+    let binds = &environment::settings().binds;
+    let bind = binds.get(level as usize).copied().unwrap_or(own.bind);
+    Controls { threads, bind, ..own }
+}
+
+/// Gives the threads of a team their places, if threads are bound.
+fn assign_posts(thread: &Thread, team: &ThreadTeam, threads: u32, bind: BindPolicy) -> bool {
+    let is_bound = !places::all().is_empty() && bind != BindPolicy::False;
+    if is_bound {
+        let place = thread.settle().unwrap_or_default();
+        let posts = places::posts(bind, threads, place, thread.partition.get());
+        team.posts.set(posts);
+    }
+    is_bound
 }
 
 /// Runs a region.

@@ -28,7 +28,7 @@ pub struct Task {
     unfinished: AtomicU32,
     parent: Parent,
     depth: u32,
-    kind: Kind,
+    kind: TaskKind,
     /// Whether others may wait for it, by their dependences.
     pub is_known: Own<bool>,
     /// What the queue of its thread had when it began: what was added since descends from it.
@@ -49,7 +49,7 @@ pub struct Task {
 
 /// What a task is.
 #[derive(Clone, Copy)]
-pub struct Kind {
+pub struct TaskKind {
     pub is_final: bool,
     /// Any thread may run it; otherwise the one that has created it does, before it goes on.
     pub is_deferred: bool,
@@ -117,7 +117,7 @@ impl TaskRef {
             unfinished: AtomicU32::new(0),
             parent: Parent { lock: AtomicU32::new(0), task: Own::new(None) },
             depth: 0,
-            kind: Kind { is_final: false, is_deferred: false, has_event: false },
+            kind: TaskKind { is_final: false, is_deferred: false, has_event: false },
             is_known: Own::new(false),
             floor: Own::new(floor),
             controls: Own::new(controls),
@@ -170,7 +170,8 @@ impl Clone for TaskRef {
 }
 
 impl Drop for TaskRef {
-    /// Frees the task, and the ancestors that only it has kept, one after another: there can be many.
+    /// Frees the task, and the ancestors that only it has kept, one after another: there can be
+    /// many.
     fn drop(&mut self) {
         let mut next = Some(self.0);
         while let Some(task) = next {
@@ -227,7 +228,7 @@ impl TaskGroup {
 }
 
 /// What a task will do: a function with its argument, in the block that the task will have.
-pub struct Work {
+pub struct TaskWork {
     block: Block,
     body: Body,
     argument: Address,
@@ -240,7 +241,7 @@ const ROOM: usize = blocks::BYTES - ARGUMENT_AT;
 const ROOM_MIN: usize = 96;
 const ALIGN: usize = 16;
 
-impl Work {
+impl TaskWork {
     /// A function that uses the argument at this address.
     pub fn in_place(thread: &Thread, body: Body, argument: *mut c_void) -> Self {
         Self { block: thread.blocks.take(), body, argument: Address(argument), layout: None }
@@ -297,8 +298,8 @@ impl Drop for Task {
 
 impl Task {
     /// A child of the task that a thread runs, counted in that and in its group.
-    pub fn child(thread: &Thread, work: Work, kind: Kind) -> TaskRef {
-        let Work { block, body, argument, layout } = work;
+    pub fn child(thread: &Thread, work: TaskWork, kind: TaskKind) -> TaskRef {
+        let TaskWork { block, body, argument, layout } = work;
         thread.task.see(|parent| {
             parent.counts.fetch_add(REFERENCE + 1, Ordering::Relaxed);
             let group = parent.group.get();
@@ -312,7 +313,7 @@ impl Task {
                 // The reference was counted above.
                 parent: Parent { lock: AtomicU32::new(0), task: Own::new(Some(TaskRef(parent.0))) },
                 depth: parent.depth + 1,
-                kind: Kind { is_final: kind.is_final || parent.kind.is_final, ..kind },
+                kind: TaskKind { is_final: kind.is_final || parent.kind.is_final, ..kind },
                 is_known: Own::new(false),
                 floor: Own::new(0),
                 controls: Own::new(parent.controls.get()),
@@ -332,7 +333,7 @@ impl Task {
         self.depth
     }
 
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> TaskKind {
         self.kind
     }
 
@@ -441,8 +442,8 @@ impl Task {
     }
 
     /// Counts it as finished in its parent; true if it was the last child. What descends from it
-    /// leads to the next ancestor that has not finished from now on, so that tasks which each create
-    /// the next one do not stay.
+    /// leads to the next ancestor that has not finished from now on, so that tasks which each
+    /// create the next one do not stay.
     fn leave_parent(&self) -> bool {
         let is_last = |before: u64| before as u32 == 1;
         if self.counts.load(Ordering::Acquire) >> 32 == 1 {
@@ -541,8 +542,8 @@ mod tests {
     /// A child of `parent` that has begun, as if a thread ran both.
     fn child_of(thread: &Thread, parent: &TaskRef) -> TaskRef {
         let outer = thread.task.replace(parent.clone());
-        let kind = Kind { is_final: false, is_deferred: false, has_event: false };
-        let child = Task::child(thread, Work::in_place(thread, nothing, ptr::null_mut()), kind);
+        let kind = TaskKind { is_final: false, is_deferred: false, has_event: false };
+        let child = Task::child(thread, TaskWork::in_place(thread, nothing, ptr::null_mut()), kind);
         thread.task.set(outer);
         child
     }

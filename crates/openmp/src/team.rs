@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::deques::Deques;
 use crate::environment::{self, Controls};
 use crate::own::Own;
+use crate::places::Post;
 use crate::slots::{SLOTS, Slot};
 use crate::tasks::{TaskGroup, TaskRef};
 use crate::thread::Thread;
@@ -40,6 +41,8 @@ pub struct ThreadTeam {
     pub slots: [Slot; SLOTS as usize],
     /// The data of the thread that executes a `single` with copyprivate.
     pub copied: AtomicPtr<c_void>,
+    /// The places of its threads, if they are bound.
+    pub posts: Own<Vec<Post>>,
     /// The threads besides the one that opened it.
     pub workers: Own<Vec<&'static Worker>>,
 }
@@ -71,6 +74,8 @@ pub struct Region {
     pub is_in_construct: bool,
     /// The core on which the thread ran that opened it.
     pub core: Option<usize>,
+    /// Whether its threads go to their places.
+    pub is_bound: bool,
     /// The number of the team in a league, and how many there are.
     pub league: (u32, u32),
 }
@@ -91,6 +96,7 @@ impl Region {
             single: 0,
             is_in_construct: false,
             core: None,
+            is_bound: false,
             league: (0, 1),
         }
     }
@@ -112,6 +118,7 @@ impl ThreadTeam {
             singles: AtomicU32::new(0),
             slots: std::array::from_fn(|place| Slot::at(place as u32)),
             copied: AtomicPtr::default(),
+            posts: Own::default(),
             workers: Own::default(),
         }))
     }
@@ -158,8 +165,8 @@ impl ThreadTeam {
         self.deques.are_finished(self.size())
     }
 
-    /// Lets any thread of the team run a task. `thread` is one of them, which calls this and runs an
-    /// ancestor of the task; or none.
+    /// Lets any thread of the team run a task. `thread` is one of them, which calls this and runs
+    /// an ancestor of the task; or none.
     pub fn enqueue(&self, thread: Option<&Thread>, task: TaskRef) {
         self.deques.add(thread.map(|thread| thread.deque.get()), task);
         let every = self.waits.load(Ordering::SeqCst) > 0;

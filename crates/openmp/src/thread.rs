@@ -4,11 +4,12 @@ use std::cell::Cell;
 use std::ptr;
 use std::sync::atomic::Ordering;
 
-use crate::blocks::Blocks;
+use crate::blocks::TaskBlocks;
 use crate::dependences::Use;
 use crate::deques::Deque;
 use crate::environment;
 use crate::own::Own;
+use crate::places::{self, Partition, Post};
 use crate::reductions::Private;
 use crate::slots::{SLOTS, Slot};
 use crate::tasks::{Task, TaskRef};
@@ -35,9 +36,13 @@ pub struct Thread {
     /// Where it puts tasks of its team.
     pub deque: Cell<&'static Deque>,
     /// Memory for its next tasks.
-    pub blocks: Blocks,
+    pub blocks: TaskBlocks,
     /// Room for the dependences of a task.
     pub uses: Own<Vec<Use>>,
+    /// Its place, if it is bound.
+    pub place: Cell<Option<u32>>,
+    /// The places of the threads of the regions that it opens.
+    pub partition: Cell<Partition>,
     /// What it was in before it opened regions, the innermost last.
     pub opened: Own<Vec<FormerPlace>>,
     /// The teams that it has opened regions with: for each depth one of one thread and one of more.
@@ -57,6 +62,7 @@ pub struct FormerPlace {
     single: u32,
     task: TaskRef,
     deque: &'static Deque,
+    partition: Partition,
 }
 
 impl Thread {
@@ -91,8 +97,10 @@ impl Thread {
             single: Cell::new(single),
             task: Own::new(TaskRef::implicit(None, controls, None, team, deque.bottom())),
             deque: Cell::new(deque),
-            blocks: Blocks::default(),
+            blocks: TaskBlocks::default(),
             uses: Own::default(),
+            place: Cell::new(None),
+            partition: Cell::default(),
             opened: Own::default(),
             teams: Own::default(),
             kept: Own::default(),
@@ -139,6 +147,7 @@ impl Thread {
             single: self.single.replace(single),
             task: self.task.replace(task),
             deque: self.deque.replace(deque),
+            partition: self.partition.get(),
         };
         if is_in {
             self.next_construct();
@@ -157,6 +166,7 @@ impl Thread {
         self.single.set(to.single);
         self.task.set(to.task);
         self.deque.set(to.deque);
+        self.partition.set(to.partition);
     }
 
     /// Goes to the slot of the next construct that shares work.
@@ -191,6 +201,24 @@ impl Thread {
             region.single = self.single.get();
         });
         team.give_back();
+    }
+
+    /// Its place. If it has none, it goes to the first one; none if threads are not bound.
+    pub fn settle(&self) -> Option<u32> {
+        let places = places::all().len() as u32;
+        if places > 0 && self.place.get().is_none() {
+            self.go_to((0, Partition { first: 0, length: places }));
+        }
+        self.place.get()
+    }
+
+    /// Goes to a place.
+    pub fn go_to(&self, (place, partition): Post) {
+        if self.place.replace(Some(place)) != Some(place) {
+            // If the system refuses it, the thread stays where it is.
+            let _ = places::all()[place as usize].bind();
+        }
+        self.partition.set(partition);
     }
 
     /// Leaves the construct that it is in.

@@ -140,7 +140,10 @@ impl Worker {
         let thread = Thread::current();
         loop {
             let before = thread.enter(team, id);
-            self.leave_core_of(team);
+            match team.region.see(|region| region.is_bound) {
+                true => team.posts.see(|posts| thread.go_to(posts[id as usize])),
+                false => self.leave_core_of(team),
+            }
             affinity::display_if_changed();
             let (body, data) = team.region.see(|region| (region.body, region.data));
             if let Some(body) = body {

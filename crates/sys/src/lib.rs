@@ -22,6 +22,7 @@ pub mod packets;
 pub mod pages;
 pub mod passing;
 pub mod process;
+pub mod processors;
 pub mod random;
 pub mod signals;
 pub mod socket;

@@ -5,6 +5,7 @@ use std::ffi::{c_long, c_uint, c_void};
 use super::routines;
 use crate::environment::LoopKind;
 use crate::loops::Iterations;
+use crate::places::BindPolicy;
 use crate::reductions::Private;
 use crate::regions::{self, Extras};
 use crate::tasks::TaskGroup;
@@ -13,14 +14,20 @@ use crate::{Address, Body};
 
 /// Runs a function in all threads of a team.
 #[unsafe(no_mangle)]
-pub extern "C" fn GOMP_parallel(body: Body, data: *mut c_void, threads: c_uint, _flags: c_uint) {
-    run(body, data, threads, None);
+pub extern "C" fn GOMP_parallel(body: Body, data: *mut c_void, threads: c_uint, flags: c_uint) {
+    run(body, data, (threads, flags), None);
 }
 
-fn run(body: Body, data: *mut c_void, threads: c_uint, loop_of_all: Option<Iterations>) {
+/// Runs a region with so many threads, which are bound as the flags say.
+fn run(
+    body: Body,
+    data: *mut c_void,
+    (threads, flags): (c_uint, c_uint),
+    loop_of_all: Option<Iterations>,
+) {
     let thread = Thread::current();
     let threads = regions::threads_for(thread, threads);
-    let extras = Extras { loop_of_all, ..Extras::default() };
+    let extras = Extras { loop_of_all, bind: BindPolicy::asked(flags), ..Extras::default() };
     regions::run(thread, body, Address(data), threads, extras);
 }
 
@@ -56,11 +63,11 @@ macro_rules! parallel_loops {
             #[unsafe(no_mangle)]
             pub extern "C" fn $name(
                 body: Body, data: *mut c_void, threads: c_uint,
-                first: c_long, end: c_long, step: c_long, chunk: c_long, _flags: c_uint,
+                first: c_long, end: c_long, step: c_long, chunk: c_long, flags: c_uint,
             ) {
                 let chunk = chunk.max(0) as u64;
                 let all = Iterations::signed(first, end, step, LoopKind::$kind, chunk);
-                run(body, data, threads, Some(all));
+                run(body, data, (threads, flags), Some(all));
             }
         )*
         $(
@@ -92,10 +99,11 @@ macro_rules! parallel_runtime_loops {
         #[unsafe(no_mangle)]
         pub extern "C" fn $name(
             body: Body, data: *mut c_void, threads: c_uint,
-            first: c_long, end: c_long, step: c_long, _flags: c_uint,
+            first: c_long, end: c_long, step: c_long, flags: c_uint,
         ) {
             let (kind, chunk) = runtime_schedule();
-            run(body, data, threads, Some(Iterations::signed(first, end, step, kind, chunk)));
+            let all = Iterations::signed(first, end, step, kind, chunk);
+            run(body, data, (threads, flags), Some(all));
         }
     )*};
 }
@@ -131,9 +139,9 @@ pub extern "C" fn GOMP_parallel_sections(
     data: *mut c_void,
     threads: c_uint,
     count: c_uint,
-    _flags: c_uint,
+    flags: c_uint,
 ) {
-    run(body, data, threads, Some(sections(count)));
+    run(body, data, (threads, flags), Some(sections(count)));
 }
 
 /// The former way.
@@ -157,7 +165,7 @@ pub unsafe extern "C" fn GOMP_parallel_reductions(
     body: Body,
     data: *mut c_void,
     threads: c_uint,
-    _flags: c_uint,
+    flags: c_uint,
 ) -> c_uint {
     let thread = Thread::current();
     let threads = regions::threads_for(thread, threads);
@@ -169,7 +177,7 @@ pub unsafe extern "C" fn GOMP_parallel_reductions(
     super::tasks::keep(words, private.clone());
     let group = TaskGroup::inside(None);
     group.private.set(vec![private]);
-    let extras = Extras { group: Some(group), loop_of_all: None };
+    let extras = Extras { group: Some(group), loop_of_all: None, bind: BindPolicy::asked(flags) };
     regions::run(thread, body, Address(data), threads, extras);
     threads
 }

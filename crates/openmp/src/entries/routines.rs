@@ -30,6 +30,28 @@ pub fn teams_thread_limit() -> c_int {
     }
 }
 
+/// The cores of each place.
+fn places() -> &'static [Vec<usize>] {
+    match crate::places::all().is_empty() {
+        true => &[],
+        false => &environment::settings().places,
+    }
+}
+
+/// The cores of a place; none if there is no such place.
+fn cores_of(place: i64) -> &'static [usize] {
+    let place = usize::try_from(place).ok();
+    place.and_then(|place| places().get(place)).map_or(&[], Vec::as_slice)
+}
+
+/// The places in the partition of this thread.
+fn partition() -> std::ops::Range<u32> {
+    let thread = Thread::current();
+    thread.settle();
+    let partition = thread.partition.get();
+    partition.first..partition.first + partition.length
+}
+
 fn controls() -> Controls {
     Thread::current().with_task(|task| task.controls.get())
 }
@@ -110,7 +132,7 @@ questions! {
     /// Whether constructs can be cancelled.
     omp_get_cancellation omp_get_cancellation_: c_int = environment::settings().can_cancel.into();
     /// How threads are bound.
-    omp_get_proc_bind omp_get_proc_bind_: c_int = environment::settings().proc_bind;
+    omp_get_proc_bind omp_get_proc_bind_: c_int = controls().bind as c_int;
     /// The highest priority of tasks.
     omp_get_max_task_priority omp_get_max_task_priority_: c_int =
         environment::settings().task_priority_max;
@@ -134,12 +156,14 @@ questions! {
     omp_get_device_num omp_get_device_num_: c_int = 0;
     /// Whether the host runs this.
     omp_is_initial_device omp_is_initial_device_: c_int = 1;
-    /// How many places there are: threads are not bound.
-    omp_get_num_places omp_get_num_places_: c_int = 0;
-    /// The place of this thread: none.
-    omp_get_place_num omp_get_place_num_: c_int = -1;
+    /// How many places there are; none if threads are not bound.
+    omp_get_num_places omp_get_num_places_: c_int = places().len() as c_int;
+    /// The place of this thread, or -1.
+    omp_get_place_num omp_get_place_num_: c_int =
+        Thread::current().settle().map_or(-1, |place| place as c_int);
     /// How many places are in the partition of this thread.
-    omp_get_partition_num_places omp_get_partition_num_places_: c_int = 0;
+    omp_get_partition_num_places omp_get_partition_num_places_: c_int =
+        partition().len() as c_int;
     /// Seconds since some time in the past.
     omp_get_wtime omp_get_wtime_: f64 = {
         static START: OnceLock<Instant> = OnceLock::new();
@@ -186,8 +210,9 @@ numbered_questions! {
     /// The size of the team of that ancestor, or -1.
     omp_get_team_size omp_get_team_size_ omp_get_team_size_8_ =
         |level: i64| ancestor(level).map_or(-1, |(team, _)| team.size() as c_int);
-    /// How many processors a place has: there are no places.
-    omp_get_place_num_procs omp_get_place_num_procs_ omp_get_place_num_procs_8_ = |_: i64| 0;
+    /// How many processors a place has.
+    omp_get_place_num_procs omp_get_place_num_procs_ omp_get_place_num_procs_8_ =
+        |place: i64| cores_of(place).len() as c_int;
 }
 
 macro_rules! settings {
@@ -319,17 +344,60 @@ pub unsafe extern "C" fn omp_get_schedule_8_(kind: *mut c_int, chunk: *mut i64) 
     unsafe { (*kind, *chunk) = (own.schedule as c_int, own.chunk.min(i64::MAX as u64) as i64) };
 }
 
-macro_rules! without_places {
-    ($($name:ident)*) => {$(
-        /// Lists places or their processors: there are none.
-        #[unsafe(no_mangle)]
-        pub extern "C" fn $name() {}
+/// Stores numbers.
+///
+/// # Safety
+/// There is room for so many.
+unsafe fn put<T>(numbers: impl Iterator<Item = T>, to: *mut T) {
+    for (index, number) in numbers.enumerate() {
+        // SAFETY: by the contract.
+        unsafe { to.add(index).write(number) };
+    }
+}
+
+/// Lists the processors of a place.
+///
+/// # Safety
+/// There must be room for as many as `omp_get_place_num_procs` returns.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn omp_get_place_proc_ids(place: c_int, numbers: *mut c_int) {
+    // SAFETY: by the contract.
+    unsafe { put(cores_of(place.into()).iter().map(|core| *core as c_int), numbers) };
+}
+
+macro_rules! lists_of_places {
+    ($($type:ty: $($partition:ident)*, $($cores:ident)*;)*) => {$(
+        $(
+            /// Lists the places in the partition of this thread.
+            ///
+            /// # Safety
+            /// There must be room for as many as `omp_get_partition_num_places` returns.
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $partition(numbers: *mut $type) {
+                // SAFETY: by the contract.
+                unsafe { put(partition().map(|place| place as $type), numbers) };
+            }
+        )*
+        $(
+            /// Lists the processors of a place.
+            ///
+            /// # Safety
+            /// The address must be that of a number, and there must be room for as many as
+            /// `omp_get_place_num_procs` returns.
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $cores(place: *const $type, numbers: *mut $type) {
+                // SAFETY: by the contract.
+                let place = unsafe { *place };
+                // SAFETY: by the contract.
+                unsafe { put(cores_of(place.into()).iter().map(|core| *core as $type), numbers) };
+            }
+        )*
     )*};
 }
 
-without_places! {
-    omp_get_partition_place_nums omp_get_partition_place_nums_ omp_get_partition_place_nums_8_
-    omp_get_place_proc_ids omp_get_place_proc_ids_ omp_get_place_proc_ids_8_
+lists_of_places! {
+    c_int: omp_get_partition_place_nums omp_get_partition_place_nums_, omp_get_place_proc_ids_;
+    i64: omp_get_partition_place_nums_8_, omp_get_place_proc_ids_8_;
 }
 
 /// Writes what is configured to the standard error output.

@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 use crate::Body;
 use crate::dependences;
 use crate::reductions::{self, Private};
-use crate::tasks::{self, Kind, Task, TaskRef, Work};
+use crate::tasks::{self, Task, TaskKind, TaskRef, TaskWork};
 use crate::thread::Thread;
 
 /// A function that copies the argument of a task.
@@ -23,8 +23,8 @@ const REDUCES: c_uint = 1 << 12;
 const HAS_EVENT: c_uint = 1 << 13;
 const STRICT: c_uint = 1 << 14;
 
-/// A thread that has so many tasks waiting runs the next ones at once, and so does a task with so many
-/// children for each thread of the team that have not finished: they may wait for others.
+/// A thread that has so many tasks waiting runs the next ones at once, and so does a task with so
+/// many children for each thread of the team that have not finished: they may wait for others.
 const WAITING_MAX: usize = 64;
 const CHILDREN_MAX: u32 = 1024;
 
@@ -50,11 +50,11 @@ pub unsafe extern "C" fn GOMP_task(
     let is_deferred = is_deferred && (has_event || may_defer(thread));
     let work = if is_deferred || copy.is_some() {
         // SAFETY: by the contract.
-        unsafe { Work::copying(thread, body, data, copy, (bytes as usize, align as usize)) }
+        unsafe { TaskWork::copying(thread, body, data, copy, (bytes as usize, align as usize)) }
     } else {
-        Work::in_place(thread, body, data)
+        TaskWork::in_place(thread, body, data)
     };
-    let kind = Kind { is_final: flags & FINAL != 0, is_deferred, has_event };
+    let kind = TaskKind { is_final: flags & FINAL != 0, is_deferred, has_event };
     let task = Task::child(thread, work, kind);
     if has_event {
         let handle = task.clone().into_raw().as_ptr().cast();
@@ -85,7 +85,7 @@ fn may_defer(thread: &Thread) -> bool {
 
 /// Submits a task without dependences.
 fn submit(thread: &Thread, task: TaskRef) {
-    let Kind { is_deferred, has_event, .. } = task.kind();
+    let TaskKind { is_deferred, has_event, .. } = task.kind();
     if is_deferred {
         thread.deque.get().count_created();
         let team = task.team;
@@ -138,8 +138,8 @@ pub extern "C" fn GOMP_taskwait() {
 pub unsafe extern "C" fn GOMP_taskwait_depend(depends: *const *mut c_void) {
     unsafe extern "C" fn nothing(_: *mut c_void) {}
     let thread = Thread::current();
-    let kind = Kind { is_final: false, is_deferred: false, has_event: false };
-    let task = Task::child(thread, Work::in_place(thread, nothing, std::ptr::null_mut()), kind);
+    let kind = TaskKind { is_final: false, is_deferred: false, has_event: false };
+    let task = Task::child(thread, TaskWork::in_place(thread, nothing, std::ptr::null_mut()), kind);
     // SAFETY: by the contract.
     unsafe { submit_with(thread, task, depends) };
 }
@@ -276,8 +276,9 @@ impl Taskloop {
             let tasks = self.tasks(thread.team.get().size());
             for number in 0..tasks {
                 // SAFETY: by the contract.
-                let work =
-                    unsafe { Work::copying(thread, self.body, self.data, self.copy, self.size) };
+                let work = unsafe {
+                    TaskWork::copying(thread, self.body, self.data, self.copy, self.size)
+                };
                 let value = |at: u64| match at == self.count {
                     true => self.end,
                     false => self.first.wrapping_add(at.wrapping_mul(self.step)),
@@ -288,7 +289,7 @@ impl Taskloop {
                     *work.argument().cast::<u64>() = value(begin);
                     *work.argument().cast::<u64>().add(1) = value(end);
                 }
-                let kind = Kind {
+                let kind = TaskKind {
                     is_final: self.flags & FINAL != 0,
                     is_deferred: self.flags & DEFERRED != 0 && may_defer(thread),
                     has_event: false,
