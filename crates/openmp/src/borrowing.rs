@@ -18,6 +18,7 @@ use sys::{futex, process};
 
 use crate::environment;
 use crate::places::BindPolicy;
+use crate::waiting;
 
 /// The slot of this process; none if there is nothing to lend.
 pub fn share() -> Option<&'static Share> {
@@ -287,6 +288,7 @@ impl Borrower {
             cores.iter().copied().filter(|core| !self.cores.contains(core)).collect();
         self.cores = cores;
         BORROWED.store(self.cores.len(), Ordering::Relaxed);
+        waiting::note_cores();
         for thread in &self.threads {
             let core = thread.lent_core.load(Ordering::Relaxed);
             if core > 0 && !self.cores.contains(&(core - 1)) {

@@ -8,17 +8,13 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::own::Line;
 use crate::tasks::{Task, TaskRef};
 use crate::team::ThreadTeam;
 use crate::thread::Thread;
 
 /// How many tasks a queue has room for.
 const ROOM: usize = 256;
-
-/// What is in a cache line of its own.
-#[repr(align(128))]
-#[derive(Default)]
-struct Line<T>(T);
 
 /// The queue of a thread, and how many tasks it has created and finished. A thread of this library
 /// has one that goes with it from team to team; a team has one for the thread that opens its
@@ -56,40 +52,40 @@ impl Deque {
 
     /// How many tasks it has, for its owner: at most so many.
     pub fn len(&self) -> usize {
-        self.bottom().saturating_sub(self.top.0.load(Ordering::Relaxed))
+        self.bottom().saturating_sub(self.top.load(Ordering::Relaxed))
     }
 
     /// The number of the next task that the owner adds.
     pub fn bottom(&self) -> usize {
-        self.owned.0.bottom.load(Ordering::Relaxed)
+        self.owned.bottom.load(Ordering::Relaxed)
     }
 
     /// Adds a task, or returns it if there is no room. For the owner.
     fn push(&self, task: TaskRef) -> Result<(), TaskRef> {
         let bottom = self.bottom();
-        if bottom.saturating_sub(self.top.0.load(Ordering::Acquire)) >= ROOM {
+        if bottom.saturating_sub(self.top.load(Ordering::Acquire)) >= ROOM {
             return Err(task);
         }
         let place = self.place(bottom);
         place.depth.store(task.depth(), Ordering::Relaxed);
         place.task.store(task.into_raw().as_ptr(), Ordering::Relaxed);
-        self.owned.0.bottom.store(bottom + 1, Ordering::Release);
+        self.owned.bottom.store(bottom + 1, Ordering::Release);
         Ok(())
     }
 
     /// Takes the newest task, unless it was added before the number `floor`. For the owner.
     fn pop(&self, floor: usize) -> Option<TaskRef> {
         let bottom = self.bottom();
-        if bottom <= floor || self.top.0.load(Ordering::Relaxed) >= bottom {
+        if bottom <= floor || self.top.load(Ordering::Relaxed) >= bottom {
             return None;
         }
         let newest = bottom - 1;
-        self.owned.0.bottom.store(newest, Ordering::Relaxed);
+        self.owned.bottom.store(newest, Ordering::Relaxed);
         fence(Ordering::SeqCst);
-        let top = self.top.0.load(Ordering::Relaxed);
+        let top = self.top.load(Ordering::Relaxed);
         let is_ours = top < newest || top == newest && self.advance(top);
         if top >= newest {
-            self.owned.0.bottom.store(bottom, Ordering::Relaxed);
+            self.owned.bottom.store(bottom, Ordering::Relaxed);
         }
         is_ours.then(|| self.at(newest)).flatten()
     }
@@ -97,12 +93,12 @@ impl Deque {
     /// Takes the oldest task if it is at least so deep. For all threads.
     fn steal(&self, depth_min: u32) -> Option<TaskRef> {
         loop {
-            let top = self.top.0.load(Ordering::SeqCst);
-            if top >= self.owned.0.bottom.load(Ordering::SeqCst) {
+            let top = self.top.load(Ordering::SeqCst);
+            if top >= self.owned.bottom.load(Ordering::SeqCst) {
                 return None;
             }
             fence(Ordering::SeqCst);
-            if top >= self.owned.0.bottom.load(Ordering::Acquire) {
+            if top >= self.owned.bottom.load(Ordering::Acquire) {
                 return None;
             }
             let place = self.place(top);
@@ -121,7 +117,7 @@ impl Deque {
     /// Takes the task with this number from all others that try.
     fn advance(&self, top: usize) -> bool {
         let next = top + 1;
-        self.top.0.compare_exchange(top, next, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+        self.top.compare_exchange(top, next, Ordering::SeqCst, Ordering::Relaxed).is_ok()
     }
 
     fn at(&self, number: usize) -> Option<TaskRef> {
@@ -132,13 +128,13 @@ impl Deque {
 
     /// Counts a task that the owner has created. It is seen before the task is finished.
     pub fn count_created(&self) {
-        let created = &self.owned.0.created;
+        let created = &self.owned.created;
         created.store(created.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
 
     /// Counts a task that the owner has finished: the last that it does for this task.
     pub fn count_finished(&self) {
-        let finished = &self.owned.0.finished;
+        let finished = &self.owned.finished;
         finished.store(finished.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
     }
 }
@@ -236,10 +232,10 @@ impl Deques {
             return true;
         }
         // In this order: what is finished was created before.
-        let count = |deque: &Deque| deque.owned.0.finished.load(Ordering::Acquire);
+        let count = |deque: &Deque| deque.owned.finished.load(Ordering::Acquire);
         let finished = self.all(threads).map(count).fold(0, usize::wrapping_add);
         let finished = finished.wrapping_add(self.finished_outside.load(Ordering::Acquire));
-        let count = |deque: &Deque| deque.owned.0.created.load(Ordering::Acquire);
+        let count = |deque: &Deque| deque.owned.created.load(Ordering::Acquire);
         finished == self.all(threads).map(count).fold(0, usize::wrapping_add)
     }
 
@@ -248,8 +244,8 @@ impl Deques {
         if self.is_used.swap(false, Ordering::SeqCst) {
             self.finished_outside.store(0, Ordering::Relaxed);
             for deque in self.all(threads) {
-                deque.owned.0.created.store(0, Ordering::Relaxed);
-                deque.owned.0.finished.store(0, Ordering::Relaxed);
+                deque.owned.created.store(0, Ordering::Relaxed);
+                deque.owned.finished.store(0, Ordering::Relaxed);
             }
         }
     }

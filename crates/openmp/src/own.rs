@@ -1,6 +1,7 @@
 //! Values that one thread at a time uses, without a lock.
 
 use std::cell::UnsafeCell;
+use std::ops::Deref;
 
 /// A value that is used by one thread at a time: by the thread that owns the structure around it,
 /// or, before a region starts and after it has ended, by the thread that opened the region.
@@ -38,6 +39,20 @@ impl<T> Own<T> {
 
     pub fn replace(&self, value: T) -> T {
         self.with(|own| std::mem::replace(own, value))
+    }
+}
+
+/// A value in cache lines of its own (processors fetch them in pairs), as other threads than those of
+/// its neighbours write to it, or wait for it.
+#[repr(align(128))]
+#[derive(Default)]
+pub struct Line<T>(pub T);
+
+impl<T> Deref for Line<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
     }
 }
 

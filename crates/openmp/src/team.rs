@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::deques::Deques;
 use crate::environment::{self, Controls};
-use crate::own::Own;
+use crate::own::{Line, Own};
 use crate::places::Post;
 use crate::slots::{SLOTS, Slot};
 use crate::tasks::{TaskGroup, TaskRef};
@@ -20,11 +20,11 @@ use crate::{Address, Body};
 pub struct ThreadTeam {
     size: AtomicU32,
     /// What the region is, for the threads that it starts.
-    pub region: Own<Region>,
+    pub region: Line<Own<Region>>,
     /// Counts barriers and regions: what the threads wait for that have finished theirs.
-    pub generation: AtomicU32,
+    pub generation: Line<AtomicU32>,
     /// Threads that have arrived at the barrier, or the end of the region.
-    pub arrived: AtomicU32,
+    pub arrived: Line<AtomicU32>,
     /// Whether the region is cancelled.
     pub is_cancelled: AtomicBool,
     pub gathering: Mutex<Gathering>,
@@ -37,7 +37,7 @@ pub struct ThreadTeam {
     /// The explicit tasks.
     pub deques: Deques,
     /// The number of `single` constructs that a thread has begun to execute.
-    pub singles: AtomicU32,
+    pub singles: Line<AtomicU32>,
     pub slots: [Slot; SLOTS as usize],
     /// The data of the thread that executes a `single` with copyprivate.
     pub copied: AtomicPtr<c_void>,
@@ -106,16 +106,16 @@ impl ThreadTeam {
     fn new() -> &'static Self {
         Box::leak(Box::new(Self {
             size: AtomicU32::new(1),
-            region: Own::new(Region::outermost(environment::settings().controls)),
-            generation: AtomicU32::new(0),
-            arrived: AtomicU32::new(0),
+            region: Line(Own::new(Region::outermost(environment::settings().controls))),
+            generation: Line::default(),
+            arrived: Line::default(),
             is_cancelled: AtomicBool::new(false),
             gathering: Mutex::default(),
             changed: WaitEvent::default(),
             joined: WaitEvent::default(),
             waits: AtomicUsize::new(0),
             deques: Deques::default(),
-            singles: AtomicU32::new(0),
+            singles: Line::default(),
             slots: std::array::from_fn(|place| Slot::at(place as u32)),
             copied: AtomicPtr::default(),
             posts: Own::default(),
@@ -142,8 +142,10 @@ impl ThreadTeam {
 
     /// Changes its size while no region is open.
     pub fn resize(&self, size: u32) {
-        self.size.store(size, Ordering::Relaxed);
-        self.deques.provide(size as usize);
+        if self.size() != size {
+            self.size.store(size, Ordering::Relaxed);
+            self.deques.provide(size as usize);
+        }
     }
 
     pub fn level(&self) -> u32 {

@@ -2,7 +2,7 @@
 //! turns, then sleep.
 
 use std::hint;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use sys::{cores, futex};
 
@@ -26,15 +26,33 @@ const ACTIVE_TURNS_MAX: u32 = 10_000;
 /// The threads of all open regions.
 static BUSY: AtomicUsize = AtomicUsize::new(1);
 
+/// Whether they outnumber the cores: apart from their number, which changes with each region.
+static IS_CROWDED: AtomicBool = AtomicBool::new(false);
+
+/// The threads of all open regions are so many, or the cores that this process may use have changed.
+fn note_crowd(threads: usize) {
+    let is_crowded = threads > borrowing::usable_cores();
+    if IS_CROWDED.load(Ordering::Relaxed) != is_crowded {
+        IS_CROWDED.store(is_crowded, Ordering::Relaxed);
+    }
+}
+
+/// This process may use more or fewer cores than before.
+pub fn note_cores() {
+    note_crowd(busy());
+}
+
 /// Counts threads that begin to work.
 pub fn more_busy(count: usize) {
     let before = BUSY.fetch_add(count, Ordering::Relaxed);
+    note_crowd(before + count);
     borrowing::note_busy(before + count);
 }
 
 /// Counts threads that have finished their work.
 pub fn fewer_busy(count: usize) {
     let before = BUSY.fetch_sub(count, Ordering::Relaxed);
+    note_crowd(before - count);
     borrowing::note_busy(before - count);
 }
 
@@ -46,7 +64,7 @@ pub fn busy() -> usize {
 /// Whether a condition comes to hold within a short time.
 fn soon(mut condition: impl FnMut() -> bool) -> bool {
     let settings = environment::settings();
-    let is_crowded = busy() > borrowing::usable_cores();
+    let is_crowded = IS_CROWDED.load(Ordering::Relaxed);
     let (looks, turns) = match settings.wait_policy {
         WaitPolicy::Passive => (1, 1),
         WaitPolicy::Unset | WaitPolicy::Active if is_crowded => (1, CROWDED_TURNS_MAX),

@@ -74,9 +74,11 @@ pub fn obtain() -> &'static Worker {
 /// Releases the workers of a team that it does not need for `size` threads, one of which has opened
 /// it. They learn it from the next generation.
 pub fn release_from(team: &'static ThreadTeam, size: u32) {
-    let released = team
-        .workers
-        .with(|workers| workers.split_off(workers.len().min(size.saturating_sub(1) as usize)));
+    let kept = size.saturating_sub(1) as usize;
+    if team.workers.see(|workers| workers.len() <= kept) {
+        return;
+    }
+    let released = team.workers.with(|workers| workers.split_off(kept));
     for worker in &released {
         worker.is_released.store(true, Ordering::Release);
     }
