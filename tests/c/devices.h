@@ -1,4 +1,4 @@
-// Memory of the kinds that programs with graphics processors use, on libcuda.so.1.c.
+// Memory of the kinds that programs with graphics processors use, on fake_devices.h.
 #ifndef DEVICES_H
 #define DEVICES_H
 
@@ -6,9 +6,9 @@
 
 #include <dlfcn.h>
 
-enum { HOST, DEVICE, SECOND_DEVICE, POOL, MANAGED, PINNED, KINDS };
+enum { HOST, DEVICE, SECOND_DEVICE, POOL, MANAGED, PINNED, MAPPED, SHARED_POOL, KINDS };
 static const char *const kind_names[] MAYBE_UNUSED = {
-    "host", "device", "second device", "pool", "managed", "pinned",
+    "host", "device", "second device", "pool", "managed", "pinned", "mapped", "shared pool",
 };
 
 #define DRIVER(result, name, ...) static result (*name)(__VA_ARGS__) MAYBE_UNUSED
@@ -23,9 +23,30 @@ DRIVER(int, cuMemAllocHost_v2, void **, size_t);
 DRIVER(int, cuMemFree_v2, uintptr_t);
 DRIVER(int, cuMemcpyDtoH_v2, void *, uintptr_t, size_t);
 DRIVER(int, cuMemcpyHtoD_v2, uintptr_t, const void *, size_t);
-DRIVER(unsigned long, fake_cuda_copies, void);
+DRIVER(int, cuMemCreate, uint64_t *, size_t, const void *, uint64_t);
+DRIVER(int, cuMemRelease, uint64_t);
+DRIVER(int, cuMemAddressReserve, uintptr_t *, size_t, size_t, uintptr_t, uint64_t);
+DRIVER(int, cuMemAddressFree, uintptr_t, size_t);
+DRIVER(int, cuMemMap, uintptr_t, size_t, size_t, uint64_t, uint64_t);
+DRIVER(int, cuMemUnmap, uintptr_t, size_t);
+DRIVER(int, cuMemGetAddressRange_v2, uintptr_t *, size_t *, uintptr_t);
+DRIVER(int, cuMemPoolCreate, void **, const void *);
+DRIVER(int, cuMemAllocFromPoolAsync, uintptr_t *, size_t, void *, void *);
+DRIVER(void, fake_device_counts, long *);
+DRIVER(void, fake_device_fail, const char *);
 
-static void *device_contexts[2];
+static void *device_contexts[2], *shared_pool;
+
+// What was done and what exists.
+typedef struct {
+    long copies, direct, events, imports, registrations, streams;
+} device_counts;
+
+static device_counts MAYBE_UNUSED counts_of_devices(void) {
+    device_counts counts;
+    fake_device_counts((long *)&counts);
+    return counts;
+}
 
 #define DRIVER_OK(call) do { int code_ = (call); REQUIRE(code_ == 0, "%s returned %d", #call, code_); } while (0)
 
@@ -33,10 +54,26 @@ static void MAYBE_UNUSED devices_begin(void) {
 #define FIND(name) REQUIRE((name = (__typeof__(name))dlsym(RTLD_DEFAULT, #name)), "no %s", #name)
     FIND(cuInit); FIND(cuDevicePrimaryCtxRetain); FIND(cuCtxSetCurrent); FIND(cuCtxGetCurrent);
     FIND(cuMemAlloc_v2); FIND(cuMemAllocAsync); FIND(cuMemAllocManaged); FIND(cuMemAllocHost_v2);
-    FIND(cuMemFree_v2); FIND(cuMemcpyDtoH_v2); FIND(cuMemcpyHtoD_v2); FIND(fake_cuda_copies);
+    FIND(cuMemFree_v2); FIND(cuMemcpyDtoH_v2); FIND(cuMemcpyHtoD_v2); FIND(cuMemCreate);
+    FIND(cuMemRelease); FIND(cuMemAddressReserve); FIND(cuMemAddressFree); FIND(cuMemMap); FIND(cuMemUnmap);
+    FIND(cuMemGetAddressRange_v2); FIND(cuMemPoolCreate); FIND(cuMemAllocFromPoolAsync); FIND(fake_device_counts);
+    FIND(fake_device_fail);
     DRIVER_OK(cuInit(0));
     for (int device = 0; device < 2; device++) DRIVER_OK(cuDevicePrimaryCtxRetain(&device_contexts[device], device));
     DRIVER_OK(cuCtxSetCurrent(device_contexts[0]));
+    DRIVER_OK(cuMemPoolCreate(&shared_pool, NULL));
+}
+
+static uintptr_t MAYBE_UNUSED map_memory(size_t bytes) {
+    bytes = (bytes + 4095) / 4096 * 4096;
+    const int properties[8] = {1, 1, 1, 0};
+    uint64_t memory;
+    uintptr_t address;
+    DRIVER_OK(cuMemCreate(&memory, bytes, properties, 0));
+    DRIVER_OK(cuMemAddressReserve(&address, bytes, 0, 0, 0));
+    DRIVER_OK(cuMemMap(address, bytes, 0, memory, 0));
+    DRIVER_OK(cuMemRelease(memory));
+    return address;
 }
 
 static void *MAYBE_UNUSED device_memory(int kind, size_t bytes) {
@@ -51,6 +88,8 @@ static void *MAYBE_UNUSED device_memory(int kind, size_t bytes) {
         DRIVER_OK(cuCtxSetCurrent(device_contexts[0]));
         break;
     case POOL: DRIVER_OK(cuMemAllocAsync(&address, bytes, NULL)); break;
+    case MAPPED: address = map_memory(bytes); break;
+    case SHARED_POOL: DRIVER_OK(cuMemAllocFromPoolAsync(&address, bytes, shared_pool, NULL)); break;
     case MANAGED: DRIVER_OK(cuMemAllocManaged(&address, bytes, 1)); break;
     default: DRIVER_OK(cuMemAllocHost_v2(&host, bytes)); return host;
     }
@@ -61,7 +100,13 @@ static int MAYBE_UNUSED is_on_device(int kind) { return kind != HOST && kind != 
 
 static void MAYBE_UNUSED device_free(int kind, void *memory) {
     if (kind == HOST) free(memory);
-    else DRIVER_OK(cuMemFree_v2((uintptr_t)memory));
+    else if (kind == MAPPED) {
+        uintptr_t base;
+        size_t bytes;
+        DRIVER_OK(cuMemGetAddressRange_v2(&base, &bytes, (uintptr_t)memory));
+        DRIVER_OK(cuMemUnmap(base, bytes));
+        DRIVER_OK(cuMemAddressFree(base, bytes));
+    } else DRIVER_OK(cuMemFree_v2((uintptr_t)memory));
 }
 
 static void MAYBE_UNUSED device_set(int kind, void *to, const void *from, size_t bytes) {

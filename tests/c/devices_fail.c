@@ -52,10 +52,13 @@ int main(void) {
 
     // What programs ask.
     CHECK_EQ(MPIX_Query_cuda_support(), 1);
-    CHECK_EQ(MPIX_Query_rocm_support(), 0);
+    CHECK_EQ(MPIX_Query_rocm_support(), 1);
+    CHECK_EQ(MPIX_Query_ze_support(), 0);
     OK(MPIX_GPU_query_support(MPIX_GPU_SUPPORT_CUDA, &supported));
     CHECK_EQ(supported, 1);
     OK(MPIX_GPU_query_support(MPIX_GPU_SUPPORT_HIP, &supported));
+    CHECK_EQ(supported, 1);
+    OK(MPIX_GPU_query_support(MPIX_GPU_SUPPORT_ZE, &supported));
     CHECK_EQ(supported, 0);
     CHECK_CLASS(MPIX_GPU_query_support(7, &supported), MPI_ERR_ARG);
     MPI_Info info;

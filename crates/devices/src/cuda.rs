@@ -1,76 +1,44 @@
 //! NVIDIA's devices, by the library of their driver.
 
 mod driver;
+mod sharing;
 
-use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
-use std::fmt;
 use std::path::Path;
 use std::ptr;
-use std::sync::Arc;
 
-use memory::{Blocks, DistantMemory, SharedBytes, SharedBytesMut};
-use parking_lot::Mutex;
 use sys::library::LoadedLibrary;
 
-use crate::failure;
+use crate::DeviceDescription;
+use crate::api::{Api, ApiError, Rows, Side};
+use crate::record::{Allocation, Handle};
 use driver::{
-    ATTRIBUTE_CONTEXT, ATTRIBUTE_DEVICE_ORDINAL, ATTRIBUTE_IS_MANAGED, ATTRIBUTE_MEMORY_TYPE,
-    CONTEXT_IS_DESTROYED, Context, Copy2D, Driver, INVALID_HANDLE, MEMORY_DEVICE, MEMORY_HOST,
-    MEMORY_UNIFIED, Ordinal, Outcome, STREAM_NON_BLOCKING, SUCCESS, Stream,
+    ATTRIBUTE_BUFFER_ID, ATTRIBUTE_CONTEXT, ATTRIBUTE_DEVICE_ORDINAL, ATTRIBUTE_IS_MANAGED,
+    ATTRIBUTE_MEMORY_TYPE, Context, Copy2D, Driver, EVENT_DISABLE_TIMING, HOST_REGISTER_PORTABLE,
+    MEMORY_DEVICE, MEMORY_HOST, MEMORY_UNIFIED, NOT_READY, Ordinal, Outcome, STREAM_NON_BLOCKING,
+    SUCCESS,
 };
 
 /// The library of the driver.
 const LIBRARY: &str = "libcuda.so.1";
 
-/// The largest distance of blocks that one copy of the driver can have, in bytes
-/// (`CU_DEVICE_ATTRIBUTE_MAX_PITCH` of all devices).
-const PITCH_MAX: isize = i32::MAX as isize;
-
-/// The driver, which the process has loaded.
+/// The driver. Scopes are contexts.
 pub(crate) struct Cuda {
     driver: Driver,
-    /// The stream for copies of each context, by the context's address.
-    streams: Mutex<HashMap<usize, usize>>,
 }
 
-/// The memory of one context.
-#[derive(Debug)]
-pub(crate) struct ContextMemory {
-    cuda: Arc<Cuda>,
-    /// The context's address.
-    context: usize,
+/// Calls a function of the driver; yields whether it succeeded, as a result.
+macro_rules! call {
+    ($cuda:expr, $field:ident, $name:literal, $($argument:expr),*) => {
+        // SAFETY: places have the documented types, and the driver checks all numbers.
+        $cuda.checked($name, unsafe { ($cuda.driver.$field)($($argument),*) })
+    };
 }
+use call;
 
-/// A device, as `combray doctor` shows it.
-#[derive(Clone, Debug)]
-pub struct DeviceDescription {
-    /// The name of the model.
-    pub name: String,
-    /// The address on the PCI bus.
-    pub bus: String,
-    /// The bytes of its memory.
-    pub bytes: usize,
-}
-
-/// An error of the driver, by its name.
-struct DriverError {
-    function: &'static str,
-    outcome: Outcome,
-    name: String,
-}
-
-impl fmt::Debug for Cuda {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cuda").field("streams", &self.streams.lock().len()).finish_non_exhaustive()
-    }
-}
-
-impl fmt::Display for DriverError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { function, name, .. } = self;
-        write!(f, "{function} of {LIBRARY} returned {name}")
-    }
+/// Returns a pointer that the driver made, from its number.
+fn pointer(number: usize) -> *mut c_void {
+    ptr::with_exposed_provenance_mut(number)
 }
 
 impl Cuda {
@@ -88,45 +56,20 @@ impl Cuda {
     }
 
     fn of(library: &LoadedLibrary) -> Option<Self> {
-        Some(Self { driver: Driver::of(library)?, streams: Mutex::default() })
+        Some(Self { driver: Driver::of(library)? })
     }
 
-    /// Returns the memory that an address belongs to; `None` if the processor addresses it.
-    pub(crate) fn place_of(cuda: &Arc<Self>, address: usize) -> Option<ContextMemory> {
-        let (mut context, mut kind): (Context, c_uint) = (ptr::null_mut(), 0);
-        let (mut is_managed, mut ordinal): (c_uint, c_int) = (0, -1);
-        let attributes = [
-            ATTRIBUTE_CONTEXT,
-            ATTRIBUTE_MEMORY_TYPE,
-            ATTRIBUTE_IS_MANAGED,
-            ATTRIBUTE_DEVICE_ORDINAL,
-        ];
-        let mut values: [*mut c_void; 4] = [
-            (&raw mut context).cast(),
-            (&raw mut kind).cast(),
-            (&raw mut is_managed).cast(),
-            (&raw mut ordinal).cast(),
-        ];
-        // SAFETY: as many attributes as values, each of the attribute's type. Any address may be
-        // asked for.
-        let outcome = unsafe {
-            (cuda.driver.pointer_attributes)(
-                attributes.len() as c_uint,
-                attributes.as_ptr(),
-                values.as_mut_ptr(),
-                address as u64,
-            )
-        };
-        let is_distant = kind == MEMORY_DEVICE || is_managed != 0;
-        if outcome != SUCCESS || !is_distant {
-            return None;
-        }
-        // Memory of pools and mapped memory belong to no context.
-        let context = match context.is_null() {
-            true => cuda.primary_context(ordinal).unwrap_or(ptr::null_mut()),
-            false => context,
-        };
-        Some(ContextMemory { cuda: Arc::clone(cuda), context: context.addr() })
+    /// Asks for attributes of an address; false if the driver does not know them.
+    fn attributes<const COUNT: usize>(
+        &self,
+        address: usize,
+        attributes: [c_int; COUNT],
+        mut values: [*mut c_void; COUNT],
+    ) -> Result<(), ApiError> {
+        let (names, places) = (attributes.as_ptr(), values.as_mut_ptr());
+        // As many attributes as values, each of the attribute's type. Any address may be asked for.
+        let (count, address) = (COUNT as c_uint, address as u64);
+        call!(self, pointer_attributes, "cuPointerGetAttributes", count, names, places, address)
     }
 
     /// Returns the primary context of a device, if the program uses it.
@@ -148,10 +91,12 @@ impl Cuda {
         Some(context)
     }
 
-    fn checked(&self, function: &'static str, outcome: Outcome) -> Result<(), DriverError> {
-        if outcome == SUCCESS {
-            return Ok(());
-        }
+    fn checked(&self, function: &'static str, outcome: Outcome) -> Result<(), ApiError> {
+        if outcome == SUCCESS { Ok(()) } else { Err(self.error(function, outcome)) }
+    }
+
+    #[cold]
+    fn error(&self, function: &'static str, outcome: Outcome) -> ApiError {
         let mut name: *const c_char = ptr::null();
         // SAFETY: the place has the documented type.
         let found = unsafe { (self.driver.error_name)(outcome, &raw mut name) };
@@ -160,334 +105,172 @@ impl Cuda {
             true => unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned(),
             false => format!("error {outcome}"),
         };
-        Err(DriverError { function, outcome, name })
+        ApiError { library: LIBRARY, function, outcome, name }
     }
 
-    /// Describes all devices.
-    pub(crate) fn describe(&self) -> Result<Vec<DeviceDescription>, String> {
-        let error = |error: DriverError| error.to_string();
-        let mut count = 0;
-        // SAFETY: the place has the documented type.
-        unsafe {
-            self.checked("cuInit", (self.driver.init)(0)).map_err(error)?;
-            let outcome = (self.driver.device_count)(&raw mut count);
-            self.checked("cuDeviceGetCount", outcome).map_err(error)?;
-        }
-        (0..count).map(|ordinal| self.describe_one(ordinal).map_err(error)).collect()
-    }
-
-    fn describe_one(&self, ordinal: Ordinal) -> Result<DeviceDescription, DriverError> {
+    fn describe_one(&self, ordinal: Ordinal) -> Result<DeviceDescription, ApiError> {
         let (mut name, mut bus, mut bytes) = ([0; 256], [0; 64], 0);
         let (name_size, bus_size) = (name.len() as c_int, bus.len() as c_int);
-        // SAFETY: each text has room for the given number of bytes.
-        unsafe {
-            let outcome = (self.driver.device_name)(name.as_mut_ptr(), name_size, ordinal);
-            self.checked("cuDeviceGetName", outcome)?;
-            let outcome = (self.driver.device_bus_id)(bus.as_mut_ptr(), bus_size, ordinal);
-            self.checked("cuDeviceGetPCIBusId", outcome)?;
-            let outcome = (self.driver.device_memory)(&raw mut bytes, ordinal);
-            self.checked("cuDeviceTotalMem", outcome)?;
-        }
-        Ok(DeviceDescription { name: text(&name), bus: text(&bus), bytes })
-    }
-
-    /// Returns the stream for copies of the current context, which is `context`.
-    fn stream_of(&self, context: usize) -> Result<Stream, DriverError> {
-        let mut streams = self.streams.lock();
-        if let Some(&stream) = streams.get(&context) {
-            return Ok(ptr::with_exposed_provenance_mut(stream));
-        }
-        let mut stream: Stream = ptr::null_mut();
-        // SAFETY: the place has the documented type.
-        let outcome = unsafe { (self.driver.stream_create)(&raw mut stream, STREAM_NON_BLOCKING) };
-        self.checked("cuStreamCreate", outcome)?;
-        streams.insert(context, stream.expose_provenance());
-        Ok(stream)
+        call!(self, device_name, "cuDeviceGetName", name.as_mut_ptr(), name_size, ordinal)?;
+        call!(self, device_bus_id, "cuDeviceGetPCIBusId", bus.as_mut_ptr(), bus_size, ordinal)?;
+        call!(self, device_memory, "cuDeviceTotalMem", &raw mut bytes, ordinal)?;
+        Ok(DeviceDescription { name: crate::text(&name), bus: crate::text(&bus), bytes })
     }
 }
 
-/// Returns a text that ends with a zero byte.
-fn text(bytes: &[c_char]) -> String {
-    let bytes: Vec<u8> = bytes.iter().map(|&byte| byte as u8).take_while(|&b| b != 0).collect();
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-impl ContextMemory {
-    /// Runs `queue`, which queues copies on a stream of the context, and waits for them.
-    fn copy(&self, queue: impl Fn(Stream) -> Result<(), DriverError>) {
-        let mut outcome = self.try_copy(&queue);
-        // If the program has reset the device, its context has the old address, but no stream.
-        if let Err(DriverError { outcome: CONTEXT_IS_DESTROYED | INVALID_HANDLE, .. }) = outcome
-            && self.cuda.streams.lock().remove(&self.context).is_some()
-        {
-            outcome = self.try_copy(&queue);
+impl Api for Cuda {
+    fn scope_of(&self, address: usize) -> Option<usize> {
+        let (mut context, mut kind): (Context, c_uint) = (ptr::null_mut(), 0);
+        let (mut is_managed, mut ordinal): (c_uint, c_int) = (0, -1);
+        let attributes = [
+            ATTRIBUTE_CONTEXT,
+            ATTRIBUTE_MEMORY_TYPE,
+            ATTRIBUTE_IS_MANAGED,
+            ATTRIBUTE_DEVICE_ORDINAL,
+        ];
+        let values = [
+            (&raw mut context).cast(),
+            (&raw mut kind).cast(),
+            (&raw mut is_managed).cast(),
+            (&raw mut ordinal).cast(),
+        ];
+        self.attributes(address, attributes, values).ok()?;
+        if kind != MEMORY_DEVICE && is_managed == 0 {
+            return None;
         }
-        if let Err(error) = outcome {
-            failure::note(format!("a copy of device memory failed: {error}"));
-        }
+        // Memory of pools and mapped memory belong to no context.
+        let context = match context.is_null() {
+            true => self.primary_context(ordinal).unwrap_or(ptr::null_mut()),
+            false => context,
+        };
+        Some(context.expose_provenance())
     }
 
-    fn try_copy(
-        &self,
-        queue: impl Fn(Stream) -> Result<(), DriverError>,
-    ) -> Result<(), DriverError> {
-        let (cuda, driver) = (&self.cuda, &self.cuda.driver);
-        // SAFETY: the driver returned the context, and checks it.
-        let outcome =
-            unsafe { (driver.context_push)(ptr::with_exposed_provenance_mut(self.context)) };
-        cuda.checked("cuCtxPushCurrent", outcome)?;
-        let copied = cuda.stream_of(self.context).and_then(|stream| {
-            let queued = queue(stream);
-            // What was queued before an error uses memory of the caller, too.
-            // SAFETY: the stream belongs to the context.
-            let waited =
-                cuda.checked("cuStreamSynchronize", unsafe { (driver.stream_wait)(stream) });
-            queued.and(waited)
-        });
+    fn enter(&self, scope: usize) -> Result<usize, ApiError> {
+        call!(self, context_push, "cuCtxPushCurrent", pointer(scope)).map(|()| 0)
+    }
+
+    fn leave(&self, _before: usize) -> Result<(), ApiError> {
         let mut context = ptr::null_mut();
-        // SAFETY: the context was pushed by this thread.
-        let outcome = unsafe { (driver.context_pop)(&raw mut context) };
-        copied.and(cuda.checked("cuCtxPopCurrent", outcome))
+        call!(self, context_pop, "cuCtxPopCurrent", &raw mut context)
     }
 
-    /// Queues the copy of some blocks, by one call of the driver if their distance allows it.
-    /// `one` queues the copy of a block, given its address and its offset in the part.
-    fn each(
-        &self,
-        part: &Blocks,
-        all: impl FnOnce() -> Result<(), DriverError>,
-        mut one: impl FnMut(usize, usize) -> Result<(), DriverError>,
-    ) -> Result<(), DriverError> {
-        let fits = (part.block.cast_signed()..=PITCH_MAX).contains(&part.stride);
-        if part.count > 1 && fits {
-            return all();
+    fn create_stream(&self) -> Result<usize, ApiError> {
+        let mut made = ptr::null_mut();
+        call!(self, stream_create, "cuStreamCreate", &raw mut made, STREAM_NON_BLOCKING)?;
+        Ok(made.expose_provenance())
+    }
+
+    fn wait_for_stream(&self, stream: usize) -> Result<(), ApiError> {
+        call!(self, stream_wait, "cuStreamSynchronize", pointer(stream))
+    }
+
+    unsafe fn queue(&self, rows: &Rows, stream: usize) -> Result<(), ApiError> {
+        let stream = pointer(stream);
+        let Rows { to, from, width, height } = *rows;
+        if height > 1 {
+            let copy = Copy2D::of(rows);
+            return call!(self, copy_2d, "cuMemcpy2DAsync", &raw const copy, stream);
         }
-        (0..part.count).try_for_each(|index| {
-            let address = part.address.wrapping_add_signed(part.stride * index.cast_signed());
-            one(address, index * part.pitch)
-        })
-    }
-}
-
-impl DistantMemory for ContextMemory {
-    fn read(&self, parts: &[Blocks], out: SharedBytesMut<'_>) {
-        let (cuda, driver) = (&self.cuda, &self.cuda.driver);
-        self.copy(|stream| {
-            parts.iter().try_for_each(|part| {
-                let to = out.part(part.offset, part.packed_bytes());
-                let all = || {
-                    let copy = Copy2D {
-                        source_type: MEMORY_UNIFIED,
-                        source_device: part.address as u64,
-                        source_pitch: part.stride.cast_unsigned(),
-                        target_type: MEMORY_HOST,
-                        target_host: to.pointer().cast(),
-                        target_pitch: part.pitch,
-                        ..Copy2D::of(part)
-                    };
-                    // SAFETY: `to` has room for all blocks, and is waited for. The driver checks
-                    // the addresses of the device.
-                    cuda.checked("cuMemcpy2DAsync", unsafe {
-                        (driver.copy_2d)(&raw const copy, stream)
-                    })
-                };
-                self.each(part, all, |address, offset| {
-                    let to = to.part(offset, part.block);
-                    // SAFETY: `to` has room for the block, and is waited for. The driver checks the
-                    // address of the device.
-                    let outcome = unsafe {
-                        (driver.to_host)(to.pointer().cast(), address as u64, part.block, stream)
-                    };
-                    cuda.checked("cuMemcpyDtoHAsync", outcome)
-                })
-            })
-        });
+        let (target, source) = (to.address as u64, from.address as u64);
+        if to.is_host {
+            let target = pointer(to.address);
+            call!(self, to_host, "cuMemcpyDtoHAsync", target, source, width, stream)
+        } else if from.is_host {
+            let source = pointer(from.address);
+            call!(self, to_device, "cuMemcpyHtoDAsync", target, source, width, stream)
+        } else {
+            call!(self, between, "cuMemcpyDtoDAsync", target, source, width, stream)
+        }
     }
 
-    fn write(&self, parts: &[Blocks], data: SharedBytes<'_>) {
-        let (cuda, driver) = (&self.cuda, &self.cuda.driver);
-        self.copy(|stream| {
-            parts.iter().try_for_each(|part| {
-                let from = data.part(part.offset, part.packed_bytes());
-                let all = || {
-                    let copy = Copy2D {
-                        source_type: MEMORY_HOST,
-                        source_host: from.pointer().cast(),
-                        source_pitch: part.pitch,
-                        target_type: MEMORY_UNIFIED,
-                        target_device: part.address as u64,
-                        target_pitch: part.stride.cast_unsigned(),
-                        ..Copy2D::of(part)
-                    };
-                    // SAFETY: `from` has all blocks, and is waited for. The driver checks the
-                    // addresses of the device.
-                    cuda.checked("cuMemcpy2DAsync", unsafe {
-                        (driver.copy_2d)(&raw const copy, stream)
-                    })
-                };
-                self.each(part, all, |address, offset| {
-                    let from = from.part(offset, part.block);
-                    // SAFETY: `from` has the block, and is waited for. The driver checks the
-                    // address of the device.
-                    let outcome = unsafe {
-                        (driver.to_device)(
-                            address as u64,
-                            from.pointer().cast(),
-                            part.block,
-                            stream,
-                        )
-                    };
-                    cuda.checked("cuMemcpyHtoDAsync", outcome)
-                })
-            })
-        });
+    fn create_event(&self) -> Result<usize, ApiError> {
+        let mut made = ptr::null_mut();
+        call!(self, event_create, "cuEventCreate", &raw mut made, EVENT_DISABLE_TIMING)?;
+        Ok(made.expose_provenance())
+    }
+
+    fn record(&self, event: usize, stream: usize) -> Result<(), ApiError> {
+        call!(self, event_record, "cuEventRecord", pointer(event), pointer(stream))
+    }
+
+    fn has_happened(&self, event: usize) -> Result<bool, ApiError> {
+        // SAFETY: the driver checks the event.
+        let outcome = unsafe { (self.driver.event_query)(pointer(event)) };
+        match outcome {
+            NOT_READY => Ok(false),
+            _ => self.checked("cuEventQuery", outcome).map(|()| true),
+        }
+    }
+
+    fn wait_for(&self, event: usize) -> Result<(), ApiError> {
+        call!(self, event_wait, "cuEventSynchronize", pointer(event))
+    }
+
+    fn destroy_event(&self, event: usize) {
+        let _ = call!(self, event_destroy, "cuEventDestroy", pointer(event));
+    }
+
+    fn allocation_of(&self, address: usize) -> Result<Allocation, ApiError> {
+        let (mut base, mut bytes, mut id) = (0, 0, 0_u64);
+        let (places, start) = ((&raw mut base, &raw mut bytes), address as u64);
+        call!(self, address_range, "cuMemGetAddressRange", places.0, places.1, start)?;
+        self.attributes(address, [ATTRIBUTE_BUFFER_ID], [(&raw mut id).cast()])?;
+        Ok(Allocation { id, base: base as usize, bytes })
+    }
+
+    fn export(&self, allocation: &Allocation) -> Result<Handle, ApiError> {
+        self.export_allocation(allocation)
+    }
+
+    fn import(&self, allocation: &Allocation, handle: &Handle) -> Result<usize, ApiError> {
+        self.import_allocation(allocation, handle)
+    }
+
+    fn close(&self, address: usize, allocation: &Allocation, handle: &Handle) {
+        self.close_allocation(address, allocation, handle);
+    }
+
+    unsafe fn register(&self, address: usize, bytes: usize) -> Result<(), ApiError> {
+        let flags = HOST_REGISTER_PORTABLE;
+        call!(self, host_register, "cuMemHostRegister", pointer(address), bytes, flags)
+    }
+
+    fn unregister(&self, address: usize) {
+        let _ = call!(self, host_unregister, "cuMemHostUnregister", pointer(address));
+    }
+
+    fn describe(&self) -> Result<Vec<DeviceDescription>, ApiError> {
+        let mut count = 0;
+        call!(self, init, "cuInit", 0)?;
+        call!(self, device_count, "cuDeviceGetCount", &raw mut count)?;
+        (0..count).map(|ordinal| self.describe_one(ordinal)).collect()
     }
 }
 
 impl Copy2D {
-    /// The size of the copy; both sides are left to be set.
-    fn of(part: &Blocks) -> Self {
+    fn of(rows: &Rows) -> Self {
+        let kind = |side: Side| if side.is_host { MEMORY_HOST } else { MEMORY_UNIFIED };
+        let host = |side: Side| if side.is_host { pointer(side.address) } else { ptr::null_mut() };
+        let device = |side: Side| if side.is_host { 0 } else { side.address as u64 };
+        let Rows { to, from, width, height } = *rows;
         Self {
             source_x: 0,
             source_y: 0,
-            source_type: 0,
-            source_host: ptr::null(),
-            source_device: 0,
+            source_type: kind(from),
+            source_host: host(from),
+            source_device: device(from),
             source_array: ptr::null_mut(),
-            source_pitch: 0,
+            source_pitch: from.pitch,
             target_x: 0,
             target_y: 0,
-            target_type: 0,
-            target_host: ptr::null_mut(),
-            target_device: 0,
+            target_type: kind(to),
+            target_host: host(to),
+            target_device: device(to),
             target_array: ptr::null_mut(),
-            target_pitch: 0,
-            width: part.block,
-            height: part.count,
+            target_pitch: to.pitch,
+            width,
+            height,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    use super::*;
-
-    /// The only stream that exists.
-    static STREAM: AtomicUsize = AtomicUsize::new(0);
-    static COPIES: AtomicUsize = AtomicUsize::new(0);
-    /// How often the primary context is retained.
-    static RETAINED: AtomicUsize = AtomicUsize::new(0);
-
-    /// A function of the driver that is not called.
-    macro_rules! unused {
-        ($($parameter:ty),*) => {{
-            unsafe extern "C" fn unused($(_: $parameter),*) -> Outcome {
-                1
-            }
-            unused
-        }};
-    }
-
-    fn outcome_on(stream: Stream) -> Outcome {
-        if stream.addr() == STREAM.load(Ordering::Relaxed) { SUCCESS } else { INVALID_HANDLE }
-    }
-
-    unsafe extern "C" fn error_name(_: Outcome, name: *mut *const c_char) -> Outcome {
-        // SAFETY: the place has the documented type.
-        unsafe { *name = c"CUDA_ERROR_INVALID_HANDLE".as_ptr() };
-        SUCCESS
-    }
-
-    unsafe extern "C" fn context_push(_: Context) -> Outcome {
-        SUCCESS
-    }
-
-    unsafe extern "C" fn context_pop(_: *mut Context) -> Outcome {
-        SUCCESS
-    }
-
-    unsafe extern "C" fn stream_create(stream: *mut Stream, _: c_uint) -> Outcome {
-        let number = STREAM.fetch_add(1, Ordering::Relaxed) + 1;
-        // SAFETY: the place has the documented type.
-        unsafe { *stream = ptr::without_provenance_mut(number) };
-        SUCCESS
-    }
-
-    unsafe extern "C" fn stream_wait(stream: Stream) -> Outcome {
-        outcome_on(stream)
-    }
-
-    unsafe extern "C" fn to_host(_: *mut c_void, _: u64, _: usize, stream: Stream) -> Outcome {
-        COPIES.fetch_add(1, Ordering::Relaxed);
-        outcome_on(stream)
-    }
-
-    unsafe extern "C" fn primary_state(
-        _: Ordinal,
-        _: *mut c_uint,
-        is_active: *mut c_int,
-    ) -> Outcome {
-        // SAFETY: the place has the documented type.
-        unsafe { *is_active = c_int::from(RETAINED.load(Ordering::Relaxed) > 0) };
-        SUCCESS
-    }
-
-    unsafe extern "C" fn primary_retain(context: *mut Context, _: Ordinal) -> Outcome {
-        RETAINED.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the place has the documented type.
-        unsafe { *context = ptr::without_provenance_mut(8) };
-        SUCCESS
-    }
-
-    unsafe extern "C" fn primary_release(_: Ordinal) -> Outcome {
-        RETAINED.fetch_sub(1, Ordering::Relaxed);
-        SUCCESS
-    }
-
-    #[test]
-    fn the_primary_context_stays_retained_by_the_program_alone() {
-        let cuda = Cuda { driver: driver(), streams: Mutex::default() };
-        assert!(cuda.primary_context(0).is_none(), "the program does not use it");
-        RETAINED.store(1, Ordering::Relaxed);
-        assert_eq!(cuda.primary_context(0).map(|context| context.addr()), Some(8));
-        assert_eq!(RETAINED.load(Ordering::Relaxed), 1);
-    }
-
-    fn driver() -> Driver {
-        Driver {
-            init: unused!(c_uint),
-            error_name,
-            device_count: unused!(*mut c_int),
-            device_name: unused!(*mut c_char, c_int, Ordinal),
-            device_bus_id: unused!(*mut c_char, c_int, Ordinal),
-            device_memory: unused!(*mut usize, Ordinal),
-            pointer_attributes: unused!(c_uint, *const c_int, *mut *mut c_void, u64),
-            primary_state,
-            primary_retain,
-            primary_release,
-            context_push,
-            context_pop,
-            stream_create,
-            stream_wait,
-            to_host,
-            to_device: unused!(u64, *const c_void, usize, Stream),
-            copy_2d: unused!(*const Copy2D, Stream),
-        }
-    }
-
-    #[test]
-    fn copies_go_on_after_the_program_has_reset_the_device() {
-        let cuda = Arc::new(Cuda { driver: driver(), streams: Mutex::default() });
-        let memory = ContextMemory { cuda, context: 4096 };
-        let part = Blocks { address: 8192, block: 4, stride: 0, count: 1, offset: 0, pitch: 4 };
-        let copy = || memory.read(&[part], (&mut [0; 4][..]).into());
-        copy();
-        // The stream ends with the state of the context.
-        STREAM.fetch_add(1, Ordering::Relaxed);
-        copy();
-        copy();
-        assert_eq!((failure::take_failure(), COPIES.load(Ordering::Relaxed)), (None, 4));
     }
 }

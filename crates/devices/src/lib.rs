@@ -1,51 +1,94 @@
 //! Memory of graphics processors: whether an address belongs to one, and copies to and from it.
 //!
-//! The driver library of the vendor is used only if the process has loaded it already: nothing is
+//! The library of the vendor is used only if the process has loaded it already: nothing is
 //! initialized, no context is created, and no device is touched that the program does not use.
-//! Copies run in the context of the address, on a queue of their own, so that they neither wait for
+//! Copies run in the context of the address, on queues of their own, so that they neither wait for
 //! work of the program nor delay it.
+//!
+//! Each vendor is one implementation of [`api::Api`]; [`copies`] and [`sharing`] are common to all.
 //!
 //! As a program may load that library at any time, [`Devices::owner`] checks whether libraries were
 //! loaded since its last call.
 
+mod api;
+mod copies;
 mod cuda;
 mod failure;
+mod hip;
+mod record;
+mod sharing;
+mod staging;
+#[cfg(test)]
+mod tests;
 
+use std::ffi::c_char;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use memory::DistantMemory;
+use sys::host_memory::FirstMemory;
 use sys::library;
 
+use api::Api;
+use copies::Vendor;
 use cuda::Cuda;
+use hip::Hip;
 
-pub use cuda::DeviceDescription;
 pub use failure::take_failure;
+pub use staging::{Staging, staged};
 
 /// The files by which the kernel's driver of a vendor is reached. Without any of them no device can
 /// be used, so that its library is not expected.
-const DEVICE_FILES: [&str; 5] =
-    ["/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/dxg", "/dev/nvhost-ctrl-gpu", "/dev/nvmap"];
+const DEVICE_FILES: [&str; 6] = [
+    "/dev/nvidiactl",
+    "/dev/nvidia-uvm",
+    "/dev/dxg",
+    "/dev/nvhost-ctrl-gpu",
+    "/dev/nvmap",
+    "/dev/kfd",
+];
+
+/// A device, as `combray doctor` shows it.
+#[derive(Clone, Debug)]
+pub struct DeviceDescription {
+    /// The name of the model.
+    pub name: String,
+    /// The address on the PCI bus.
+    pub bus: String,
+    /// The bytes of its memory.
+    pub bytes: usize,
+}
 
 /// The devices that this process may use.
 #[derive(Debug, Default)]
 pub struct Devices {
-    /// How many libraries the process had loaded when the driver library was last looked for.
+    /// How many libraries the process had loaded when the vendors' libraries were last looked for.
     loads_seen: AtomicU64,
-    cuda: OnceLock<Arc<Cuda>>,
+    /// What needs no question to the driver.
+    first: OnceLock<FirstMemory>,
+    cuda: OnceLock<Arc<Vendor>>,
+    hip: OnceLock<Arc<Vendor>>,
 }
 
-/// Describes the devices of this machine, and loads the driver library for it; `None` if the
-/// machine has neither a device nor the library.
+/// Describes the devices of this machine, and loads the vendors' libraries for it; none if the
+/// machine has neither a device nor a library.
 ///
 /// # Errors
-/// The library cannot be loaded; the driver's, by name.
+/// No library can be loaded; the driver's, by name.
 pub fn describe() -> Option<Result<Vec<DeviceDescription>, String>> {
-    let has_device = has_device();
-    match Cuda::load() {
-        Ok(cuda) => Some(cuda.describe()),
-        Err(cause) => has_device.then_some(Err(cause)),
+    let hip = Hip::load().map(|hip| hip.describe().map_err(|error| error.to_string()));
+    let cuda = match Cuda::load() {
+        Ok(cuda) => Some(cuda.describe().map_err(|error| error.to_string())),
+        Err(cause) => (hip.is_none() && has_device()).then_some(Err(cause)),
+    };
+    match (cuda, hip) {
+        (Some(Ok(mut all)), Some(Ok(others))) => {
+            all.extend(others);
+            Some(Ok(all))
+        }
+        (Some(Ok(all)), _) | (_, Some(Ok(all))) => Some(Ok(all)),
+        (one, other) => one.or(other),
     }
 }
 
@@ -53,28 +96,51 @@ fn has_device() -> bool {
     DEVICE_FILES.iter().any(|file| Path::new(file).exists())
 }
 
+/// Returns a text that ends with a zero byte.
+fn text(bytes: &[c_char]) -> String {
+    let bytes: Vec<u8> = bytes.iter().map(|&byte| byte as u8).take_while(|&b| b != 0).collect();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
 impl Devices {
     /// Whether addresses can belong to a device, now or later.
     pub fn are_possible(&self) -> bool {
-        self.cuda().is_some() || has_device()
+        self.vendors().next().is_some() || has_device()
     }
 
-    /// Returns by which memory of a device an address must be copied; `None` if the processor
+    /// Returns by which memory of a device an address must be copied; none if the processor
     /// addresses it.
     pub fn owner(&self, address: usize) -> Option<Arc<dyn DistantMemory>> {
-        let place = Cuda::place_of(self.cuda()?, address)?;
-        Some(Arc::new(place))
-    }
-
-    fn cuda(&self) -> Option<&Arc<Cuda>> {
-        if let Some(cuda) = self.cuda.get() {
-            return Some(cuda);
-        }
-        let loads = library::load_count();
-        if self.loads_seen.swap(loads, Ordering::Relaxed) == loads {
+        if self.first.get_or_init(FirstMemory::of_process).contains(address) {
             return None;
         }
-        let found = Cuda::loaded()?;
-        Some(self.cuda.get_or_init(|| Arc::new(found)))
+        let memory = self.vendors().find_map(|vendor| Vendor::memory_of(vendor, address))?;
+        Some(Arc::new(memory))
+    }
+
+    /// Returns the vendors whose libraries the process has loaded.
+    fn vendors(&self) -> impl Iterator<Item = &Arc<Vendor>> {
+        if self.cuda.get().is_none() && self.hip.get().is_none() {
+            self.look_for_libraries();
+        }
+        self.cuda.get().into_iter().chain(self.hip.get())
+    }
+
+    fn look_for_libraries(&self) {
+        let loads = library::load_count();
+        if self.loads_seen.swap(loads, Ordering::Relaxed) != loads {
+            enter(&self.cuda, Cuda::loaded);
+            enter(&self.hip, Hip::loaded);
+        }
+    }
+}
+
+/// Enters a vendor, if the process has loaded its library since.
+#[cold]
+fn enter<A: Api + 'static>(place: &OnceLock<Arc<Vendor>>, loaded: impl FnOnce() -> Option<A>) {
+    if place.get().is_none()
+        && let Some(api) = loaded()
+    {
+        place.get_or_init(|| Arc::new(Vendor::new(Arc::new(api))));
     }
 }

@@ -7,10 +7,10 @@ use std::sync::atomic::{Ordering, fence};
 
 use base::RegionToken;
 use driver::{RegionAccess, RegionError};
-use memory::Buffer;
+use memory::{Buffer, MemoryExport};
 use sys::cross_memory::Run;
 
-use crate::regions::{REGIONS_MAX, RUNS_MAX, place_of, state_of};
+use crate::regions::{DISTANT, REGIONS_MAX, RUNS_MAX, place_of, state_of};
 use crate::segment::MappedSegment;
 
 /// How many tables of runs are kept for buffers that are declared again.
@@ -39,8 +39,19 @@ struct RegionSlot {
     generation: u32,
     access: RegionAccess,
     /// Keeps the memory alive while the region is declared.
-    region: Option<(Buffer, Option<Table>)>,
+    region: Option<(Buffer, Beside)>,
 }
+
+/// What peers read besides the entry of a region.
+enum Beside {
+    Nothing,
+    Runs(Table),
+    Export(#[expect(dead_code, reason = "it is kept for peers")] Box<MemoryExport>),
+}
+
+/// Shorter memory that processors do not address is not exported, in bytes: to reach it takes the
+/// receiver a system call and several calls of the driver.
+const EXPORTED_BYTES_MIN: usize = 32 << 10;
 
 /// How peers may get a region's data.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -58,7 +69,8 @@ impl Declared {
     }
 
     /// Like [`driver::Regions::declare`]. A region of short runs that may be piped
-    /// cannot be read. Memory that the processor does not address is no region.
+    /// cannot be read. Memory that the processor does not address is a region that is piped; peers may
+    /// reach it without its owner if it can be exported.
     pub(crate) fn declare(
         &mut self,
         buffer: &Buffer,
@@ -66,9 +78,9 @@ impl Declared {
         way: WayOut,
     ) -> Option<RegionToken> {
         if !buffer.is_addressable() {
-            return None;
+            return if way == WayOut::Pipe { self.declare_distant(buffer, access) } else { None };
         }
-        let mut table = None;
+        let mut table = Beside::Nothing;
         let (mut address, mut runs) = (0, 1);
         if buffer.is_contiguous() {
             address = buffer.base_address() as u64;
@@ -83,14 +95,25 @@ impl Declared {
                 [run] => (run.address as u64, 1),
                 [..] => (all.as_ptr().addr() as u64, all.len() as u64),
             };
-            table = Some(all);
+            table = Beside::Runs(all);
         }
         if runs > RUNS_MAX { None } else { self.enter(buffer, access, (address, runs), table) }
     }
 
     /// Declares the data of a message that is sent ahead at once: it can only be piped.
     pub(crate) fn declare_ahead(&mut self, buffer: &Buffer) -> Option<RegionToken> {
-        self.enter(buffer, RegionAccess::Read, (0, 0), None)
+        self.enter(buffer, RegionAccess::Read, (0, 0), Beside::Nothing)
+    }
+
+    fn declare_distant(&mut self, buffer: &Buffer, access: RegionAccess) -> Option<RegionToken> {
+        let is_long = buffer.len() >= EXPORTED_BYTES_MIN;
+        match is_long.then(|| buffer.export()).flatten() {
+            Some(export) => {
+                let address = export.record.as_ptr().expose_provenance() as u64;
+                self.enter(buffer, access, (address, DISTANT), Beside::Export(export))
+            }
+            None => self.enter(buffer, access, (0, DISTANT), Beside::Nothing),
+        }
     }
 
     /// Enters a region, with its address and its number of runs, into the table.
@@ -99,7 +122,7 @@ impl Declared {
         buffer: &Buffer,
         access: RegionAccess,
         (address, runs): (u64, u64),
-        table: Option<Table>,
+        beside: Beside,
     ) -> Option<RegionToken> {
         let slot = match self.free.pop() {
             Some(slot) => slot,
@@ -114,7 +137,7 @@ impl Declared {
         let secret = self.secrets.hash_one(self.declared);
         let own = &mut self.slots[slot];
         own.generation = own.generation.wrapping_add(1).max(1);
-        (own.access, own.region) = (access, Some((buffer.clone(), table)));
+        (own.access, own.region) = (access, Some((buffer.clone(), beside)));
         let entry = self.segment.region(slot);
         entry.secret.store(secret, Ordering::Relaxed);
         entry.length.store(buffer.len() as u64, Ordering::Relaxed);
@@ -146,7 +169,7 @@ impl Declared {
             self.segment.senders().await_writers(index);
         }
         self.free.push(index);
-        if let Some((buffer, Some(table))) = own.region.take()
+        if let Some((buffer, Beside::Runs(table))) = own.region.take()
             && !buffer.is_owned()
         {
             self.spare.truncate(SPARE_TABLES - 1);

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use base::{GateId, RegionToken};
 use driver::{Copying, Fetch, ProgramState, RegionAccess, RegionError};
+use memory::{ForeignMemory, PendingCopy};
 use queues::exchange::{CopyRequest, Exchange};
 use queues::offer::OfferNumber;
 
@@ -20,6 +21,14 @@ pub(crate) enum AssistedCopy {
     Piped(PipedFetch),
     Jointly(JointFetch),
     Offered(OfferedPlace),
+    Imported(ImportedFetch),
+}
+
+/// A region of memory that processors do not address, which this process copies.
+pub(crate) struct ImportedFetch {
+    fetch: Fetch,
+    found: RegionAccessGranted,
+    copy: PendingCopy,
 }
 
 /// A region that arrives through the sender's pool.
@@ -57,6 +66,7 @@ impl AssistedCopy {
             Self::Piped(piped) => piped.fetch.gate,
             Self::Jointly(joint) => joint.fetch.gate,
             Self::Offered(offered) => offered.gate,
+            Self::Imported(imported) => imported.fetch.gate,
         }
     }
 
@@ -67,6 +77,7 @@ impl AssistedCopy {
             Self::Piped(piped) => (None, Some((piped.fetch, Copying::Piped))),
             Self::Jointly(joint) => (Some(joint.into), Some((joint.fetch, Copying::Jointly))),
             Self::Offered(offered) => (Some(offered.into), offered.fetch),
+            Self::Imported(imported) => (None, Some((imported.fetch, Copying::Once))),
         }
     }
 
@@ -76,6 +87,16 @@ impl AssistedCopy {
             Self::Piped(piped) => piped.fetch.token,
             Self::Jointly(joint) => joint.fetch.token,
             Self::Offered(offered) => offered.token,
+            Self::Imported(imported) => imported.fetch.token,
+        }
+    }
+
+    /// Whether a copy goes on that no peer reports the end of.
+    pub(crate) fn has_copies_underway(&self) -> bool {
+        match self {
+            Self::Piped(piped) => piped.state.has_copies_underway(),
+            Self::Imported(_) => true,
+            Self::Jointly(_) | Self::Offered(_) => false,
         }
     }
 
@@ -93,7 +114,28 @@ impl AssistedCopy {
                 state.advance(now, program, &mut SourceRegion { peer, fetch, is_readable: true })
             }
             Self::Offered(offered) => offered.state.advance(now, program, own.offer(offered.flow)),
+            Self::Imported(imported) => imported.advance(peer),
         }
+    }
+}
+
+impl ImportedFetch {
+    /// Begins to copy memory of `peer` into the buffer, if processors address neither, and the
+    /// peer's memory can be reached.
+    pub(crate) fn begin(fetch: &Fetch, peer: &PeerSegment) -> Option<Self> {
+        let (found, record) = peer.export_of(fetch.region, fetch.length)?;
+        let from = ForeignMemory { process: peer.pid, record: &record, length: fetch.length };
+        let copy = fetch.into.begin_import(&from)?;
+        Some(Self { fetch: Fetch { into: fetch.into.clone(), ..*fetch }, found, copy })
+    }
+
+    fn advance(&mut self, peer: &PeerSegment) -> TransferProgress {
+        if !self.copy.is_over() {
+            return TransferProgress::Still;
+        }
+        let entry = peer.bell.segment.find_region(self.fetch.region.place as u32 as usize);
+        let is_still = entry.is_some_and(|entry| entry.is_still(&self.found).is_ok());
+        TransferProgress::Ended(is_still)
     }
 }
 
@@ -221,6 +263,14 @@ impl ReceiverWorld for SourceRegion<'_> {
     fn take(&mut self, piece: usize, length: usize, at: usize) {
         let into = &self.fetch.into;
         self.peer.bell.segment.with_piece(piece, length, |bytes| into.write_shared(at, bytes));
+    }
+
+    fn is_addressable(&self) -> bool {
+        self.fetch.into.is_addressable()
+    }
+
+    fn begin_taking(&mut self, piece: usize, length: usize, at: usize) -> Option<PendingCopy> {
+        self.peer.bell.segment.begin_taking(piece, &self.fetch.into, at, length)
     }
 
     fn ring(&mut self) {

@@ -17,7 +17,7 @@ mod sender;
 
 use std::time::Duration;
 
-pub use pieces::{PIECE_BYTES, piece_bytes, pieces_of, range_of};
+pub use pieces::{PIECE_BYTES, PIECES_AT_ONCE, piece_bytes, pieces_of, range_of};
 pub use receiver::{JointReceive, OfferedReceive, PipedReceive, ReceiverWorld, TransferProgress};
 pub use sender::{AHEAD_BYTES_MAX, AHEAD_MAX, Caches, Sender, SenderWorld};
 

@@ -30,14 +30,18 @@ pub(crate) struct RegionEntry {
     /// In bytes.
     pub length: AtomicU64,
     /// With one run: its address. With several: the address of a table with address and length of
-    /// each.
+    /// each. With [`DISTANT`]: the address of a record, if
+    /// there is one.
     pub address: AtomicU64,
     /// Used by the owner and the peer to which the region is piped.
     pub exchange: Exchange,
 }
 
 const RUNS_BITS: u32 = 31;
-pub(crate) const RUNS_MAX: u64 = (1 << RUNS_BITS) - 1;
+/// In the place of the number of runs: processors do not address the memory. The address is that of
+/// a [`memory::ExportRecord`], or 0.
+pub(crate) const DISTANT: u64 = (1 << RUNS_BITS) - 1;
+pub(crate) const RUNS_MAX: u64 = DISTANT - 1;
 
 pub(crate) fn state_of(generation: u32, runs: u64, access: RegionAccess) -> u64 {
     u64::from(generation) << 32 | runs << 1 | u64::from(access == RegionAccess::ReadAndWrite)
@@ -64,7 +68,12 @@ impl RegionAccessGranted {
 
     /// Whether peers can read and write the region without its owner.
     pub(crate) fn is_readable(&self) -> bool {
-        self.runs > 0
+        self.runs > 0 && !self.is_distant()
+    }
+
+    /// Whether processors do not address the memory.
+    pub(crate) fn is_distant(&self) -> bool {
+        self.runs == DISTANT
     }
 }
 
@@ -81,7 +90,7 @@ impl RegionEntry {
         let found = RegionAccessGranted {
             address: self.address.load(Ordering::Relaxed),
             length: self.length.load(Ordering::Relaxed) as usize,
-            runs: state >> 1 & RUNS_MAX,
+            runs: state >> 1 & DISTANT,
             state,
         };
         let secret = self.secret.load(Ordering::Relaxed);

@@ -9,6 +9,7 @@ pub(crate) mod own;
 pub(crate) mod peer;
 mod senders;
 
+use std::any::Any;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, PipeReader, Read, Write};
@@ -20,7 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use driver::Doorbell;
-use memory::{SharedBytes, SharedBytesMut};
+use memory::{Buffer, CopyUnderway, PendingCopy, SharedBytes, SharedBytesMut};
 use queues::bell::{self, Wake};
 use queues::calls::Calls;
 use queues::exchange::PIECES;
@@ -162,12 +163,21 @@ fn words_of(nonce: &[u8; 16]) -> [u64; 2] {
 
 /// A mapped segment, of this process or of a peer.
 pub(crate) struct MappedSegment {
+    /// Lets devices access the pool directly; dropped before the mapping.
+    registered: OnceLock<Option<Box<dyn Any + Send + Sync>>>,
     front: Mapping,
     /// The bytes from [`FRONT_BYTES`] on.
     back: Mapping,
     owner: SegmentOwner,
     /// The owner's pipe, opened when it is first needed; none if it cannot be opened.
     pipe: OnceLock<Option<WakingPipe>>,
+}
+
+/// A copy between pieces of the pool and memory that the processor does not address. It waits for
+/// its end before it releases the segment.
+struct PoolCopy {
+    copy: PendingCopy,
+    _segment: Arc<MappedSegment>,
 }
 
 /// The writing end of a pipe by which a sleeping process is woken.
@@ -191,12 +201,25 @@ impl WakingPipe {
     }
 }
 
+impl fmt::Debug for PoolCopy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.copy.fmt(f)
+    }
+}
+
+impl CopyUnderway for PoolCopy {
+    fn is_over(&mut self) -> bool {
+        self.copy.is_over()
+    }
+}
+
 impl MappedSegment {
     /// Maps the segment in `file`, which has [`SEGMENT_BYTES`].
     fn map(file: &File, card: &SegmentCard) -> io::Result<Self> {
         let front = Mapping::packed(file, FRONT_BYTES)?;
         let back = Mapping::of_range(file, FRONT_BYTES..SEGMENT_BYTES)?;
-        Ok(Self { front, back, owner: SegmentOwner::of(card), pipe: OnceLock::new() })
+        let (registered, pipe) = (OnceLock::new(), OnceLock::new());
+        Ok(Self { registered, front, back, owner: SegmentOwner::of(card), pipe })
     }
 
     /// Returns a pointer into the front.
@@ -293,6 +316,63 @@ impl MappedSegment {
         // - Peers read a piece only between its publication as filled and their report that it is
         //   taken. The owner calls this before or after that time.
         fill(unsafe { SharedBytesMut::new(piece, length) });
+    }
+
+    /// Lets the owner begin to write bytes of successive pieces of its pool, which no peer is
+    /// reading, in memory that the processor does not address.
+    ///
+    /// # Panics
+    /// If there are no such pieces, or they are shorter.
+    pub(crate) fn begin_filling(
+        self: &Arc<Self>,
+        place: usize,
+        data: &Buffer,
+        offset: usize,
+        length: usize,
+    ) -> Option<PendingCopy> {
+        let pieces = self.pieces(place, length);
+        self.register_pool(data);
+        // SAFETY:
+        // - The bytes lie inside the mapping, which the copy keeps.
+        // - As for `fill_piece`: the pieces are published as filled when the copy has ended.
+        let copy = unsafe { data.begin_read(offset, SharedBytesMut::new(pieces, length)) }?;
+        Some(Box::new(PoolCopy { copy, _segment: Arc::clone(self) }))
+    }
+
+    /// Begins to copy bytes of successive filled pieces to memory that the processor does not
+    /// address.
+    ///
+    /// # Panics
+    /// If there are no such pieces, or they are shorter.
+    pub(crate) fn begin_taking(
+        self: &Arc<Self>,
+        place: usize,
+        into: &Buffer,
+        at: usize,
+        length: usize,
+    ) -> Option<PendingCopy> {
+        let pieces = self.pieces(place, length);
+        self.register_pool(into);
+        // SAFETY:
+        // - The bytes lie inside the mapping, which the copy keeps.
+        // - As for `with_piece`: the pieces are reported as taken when the copy has ended.
+        let copy = unsafe { into.begin_write(at, SharedBytes::new(pieces, length)) }?;
+        Some(Box::new(PoolCopy { copy, _segment: Arc::clone(self) }))
+    }
+
+    /// Lets devices access the pool directly, from its first use by a device on.
+    fn register_pool(&self, data: &Buffer) {
+        self.registered.get_or_init(|| {
+            let bytes = PIECES * PIECE_BYTES;
+            // SAFETY: the pool lies inside the mapping, which ends after this value.
+            unsafe { data.register_for(SharedBytesMut::new(self.piece(0, 0), bytes)) }
+        });
+    }
+
+    /// Returns the beginning of successive pieces that have `length` bytes.
+    fn pieces(&self, place: usize, length: usize) -> NonNull<u8> {
+        assert!(length <= PIECES * PIECE_BYTES && place <= PIECES - length.div_ceil(PIECE_BYTES));
+        self.piece(place, 0)
     }
 
     /// Lends the first `length` bytes of a filled piece to `take`.

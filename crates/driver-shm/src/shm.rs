@@ -220,7 +220,7 @@ impl Driver for Shm {
         if has_hole {
             self.rounds.set(u16::MAX);
         }
-        !has_hole
+        !has_hole && !self.has_copies_underway()
     }
 
     fn describe(&self, gate: GateId, rail: usize) -> String {
@@ -248,7 +248,7 @@ impl Driver for Shm {
             AssistedCopy::Offered(offered) => {
                 offered.state.needs_nothing(self.own.segment.offer(offered.flow))
             }
-            AssistedCopy::Piped(_) => false,
+            AssistedCopy::Piped(_) | AssistedCopy::Imported(_) => false,
         };
         !self.incoming.iter().all(is_at_work)
     }
@@ -398,6 +398,12 @@ impl Shm {
     pub fn try_memory_of(&mut self, gate: GateId) -> bool {
         let peer = self.peers.get_mut(gate.0).and_then(Option::as_deref_mut);
         peer.is_some_and(PeerSegment::try_memory)
+    }
+
+    /// Whether copies go on that nothing reports the end of.
+    fn has_copies_underway(&self) -> bool {
+        self.own.supply.has_copies_underway()
+            || self.incoming.iter().any(AssistedCopy::has_copies_underway)
     }
 
     /// A message has been posted for which its sender does not wait.

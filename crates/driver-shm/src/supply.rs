@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use base::{GateId, MessageLabel, RegionToken};
 use driver::{Announcement, ProgramState};
-use memory::{Buffer, SharedBytesMut, StoreChoice};
+use memory::{Buffer, PendingCopy, SharedBytesMut, StoreChoice};
 use queues::calls::TakenCalls;
 use queues::exchange::Exchange;
 use queues::offer::Offer;
@@ -44,6 +44,11 @@ impl Supply {
     #[inline]
     pub(crate) fn is_wanted(&self) -> bool {
         !self.sender.is_idle() || self.segment.calls().is_any()
+    }
+
+    /// Whether copies go on that no peer reports the end of.
+    pub(crate) fn has_copies_underway(&self) -> bool {
+        self.sender.has_copies_underway()
     }
 
     /// Whether one more message can be sent ahead.
@@ -118,7 +123,7 @@ impl Supply {
 
 /// The memory of this process and of its peers, as the protocol accesses it.
 struct ProcessMemories<'a> {
-    segment: &'a MappedSegment,
+    segment: &'a Arc<MappedSegment>,
     calls: &'a mut TakenCalls,
     declared: &'a Declared,
     peers: &'a mut PeerSegments,
@@ -161,6 +166,16 @@ impl SenderWorld for ProcessMemories<'_> {
         let store_choice = self.store_choice;
         self.segment
             .fill_piece(piece, length, |bytes| gather(data, offset, bytes, caches, store_choice));
+    }
+
+    fn begin_filling(
+        &mut self,
+        piece: usize,
+        data: &Buffer,
+        offset: usize,
+        length: usize,
+    ) -> Option<PendingCopy> {
+        self.segment.begin_filling(piece, data, offset, length)
     }
 
     fn write(&mut self, to: (GateId, RegionToken), data: &Buffer, bytes: Range<usize>) -> bool {

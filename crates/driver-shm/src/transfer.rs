@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use base::RegionToken;
 use driver::RegionError;
-use memory::Buffer;
+use memory::{Buffer, ExportRecord};
 use sys::cross_memory::{self, RUNS_MAX, Run};
 
 use crate::regions::{RegionAccessGranted, RegionEntry};
@@ -235,6 +235,16 @@ impl PeerRuns {
         }
         part
     }
+}
+
+/// Reads the record of memory that processors do not address from its owner's memory.
+pub(crate) fn read_record(pid: i32, address: u64) -> Option<ExportRecord> {
+    let mut record = [0; size_of::<ExportRecord>()];
+    let local = [Run { address: record.as_mut_ptr().addr(), length: record.len() }];
+    let remote = [Run { address: address as usize, length: record.len() }];
+    // SAFETY: the local run is `record`, which only this function accesses.
+    let copied = unsafe { cross_memory::read(pid, &local, &remote) };
+    matches!(copied, Ok(bytes) if bytes == record.len()).then_some(record)
 }
 
 /// Reads the table of a region's runs from its owner's memory.

@@ -5,7 +5,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::copy::{AddressRange, write_past_caches};
-use crate::distant::{Blocks, DistantMemory, RunList, may_be_distant};
+use crate::distant::{
+    Blocks, DistantMemory, ForeignMemory, MemoryExport, PendingCopy, RunList, may_be_distant,
+};
 use crate::layout::{Layout, Segment};
 use crate::scratch::Scratch;
 use crate::segment_list::SegmentList;
@@ -416,6 +418,61 @@ impl Buffer {
             }
             Rare { .. } => self.memory.write(offset as isize, data),
         }
+    }
+
+    /// Begins to copy the packed bytes `offset .. offset + out.len()` to shared memory; none if the
+    /// copy is complete.
+    ///
+    /// # Safety
+    /// The bytes of `out` stay mapped, and nothing else uses them, until the copy is over or
+    /// dropped.
+    pub unsafe fn begin_read(&self, offset: usize, out: SharedBytesMut<'_>) -> Option<PendingCopy> {
+        let Some(distant) = self.distant() else {
+            self.read_shared(offset, out);
+            return None;
+        };
+        // SAFETY: passed on to the caller.
+        unsafe { distant.begin_read(&self.blocks(offset, out.len()), out) }
+    }
+
+    /// Begins to copy `data` to the packed bytes `offset .. offset + data.len()`; none if the copy
+    /// is complete.
+    ///
+    /// # Safety
+    /// The bytes of `data` stay mapped, and nothing writes them, until the copy is over or dropped.
+    pub unsafe fn begin_write(&self, offset: usize, data: SharedBytes<'_>) -> Option<PendingCopy> {
+        let Some(distant) = self.distant() else {
+            self.write_shared(offset, data);
+            return None;
+        };
+        // SAFETY: passed on to the caller.
+        unsafe { distant.begin_write(&self.blocks(offset, data.len()), data) }
+    }
+
+    /// Makes copies between these bytes and memory of the processor faster, as long as the returned
+    /// value exists; none if nothing can be done.
+    ///
+    /// # Safety
+    /// The memory stays mapped as long.
+    pub unsafe fn register_for(
+        &self,
+        memory: SharedBytesMut<'_>,
+    ) -> Option<Box<dyn Any + Send + Sync>> {
+        // SAFETY: passed on to the caller.
+        unsafe { self.distant()?.register(memory) }
+    }
+
+    /// Returns by what another process reaches the bytes; none if it cannot, or if they are memory
+    /// that the processor addresses.
+    pub fn export(&self) -> Option<Box<MemoryExport>> {
+        let distant = self.distant().filter(|_| self.shape().is_none() && !self.is_empty())?;
+        distant.export(self.base_address(), self.len())
+    }
+
+    /// Begins to copy memory of another process to the packed bytes from 0 on; none if it cannot be
+    /// reached from here. Both are memory that the processor does not address.
+    pub fn begin_import(&self, from: &ForeignMemory<'_>) -> Option<PendingCopy> {
+        self.distant()?.begin_import(from, &self.blocks(0, from.length))
     }
 
     /// Calls `each` with the address and length of successive runs of the packed bytes `offset ..

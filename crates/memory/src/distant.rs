@@ -1,6 +1,8 @@
 //! Memory that the processor does not address, such as that of a graphics processor.
 
+use std::any::Any;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::shared_bytes::{SharedBytes, SharedBytesMut};
@@ -39,6 +41,82 @@ pub trait DistantMemory: Send + Sync + fmt::Debug {
 
     /// Copies the bytes of all blocks of `parts` from their offsets in `data`.
     fn write(&self, parts: &[Blocks], data: SharedBytes<'_>);
+
+    /// Begins what [`read`](Self::read) does; none if it is complete.
+    ///
+    /// # Safety
+    /// The bytes of `out` stay mapped, and nothing else uses them, until the copy is over or
+    /// dropped.
+    unsafe fn begin_read(&self, parts: &[Blocks], out: SharedBytesMut<'_>) -> Option<PendingCopy> {
+        self.read(parts, out);
+        None
+    }
+
+    /// Begins what [`write`](Self::write) does; none if it is complete.
+    ///
+    /// # Safety
+    /// The bytes of `data` stay mapped, and nothing writes them, until the copy is over or dropped.
+    unsafe fn begin_write(&self, parts: &[Blocks], data: SharedBytes<'_>) -> Option<PendingCopy> {
+        self.write(parts, data);
+        None
+    }
+
+    /// Makes copies to and from memory of the processor faster, as long as the returned value
+    /// exists; none if that is impossible.
+    ///
+    /// # Safety
+    /// The memory stays mapped as long.
+    unsafe fn register(&self, _memory: SharedBytesMut<'_>) -> Option<Box<dyn Any + Send + Sync>> {
+        None
+    }
+
+    /// Returns by what another process reaches `length` bytes; none if they cannot be shared.
+    fn export(&self, _address: usize, _length: usize) -> Option<Box<MemoryExport>> {
+        None
+    }
+
+    /// Begins to copy the blocks of all `parts` from their offsets in memory of another process,
+    /// of the same kind; none if that memory cannot be reached from here.
+    fn begin_import(&self, _from: &ForeignMemory<'_>, _parts: &[Blocks]) -> Option<PendingCopy> {
+        None
+    }
+}
+
+/// A copy that goes on by itself. Dropping it waits for its end.
+pub trait CopyUnderway: Send + fmt::Debug {
+    /// Whether it has ended. Failures are remembered as those of all copies.
+    fn is_over(&mut self) -> bool;
+}
+
+/// A copy that was begun.
+pub type PendingCopy = Box<dyn CopyUnderway>;
+
+/// By what another process reaches memory; only the implementation interprets it.
+pub type ExportRecord = [u8; 128];
+
+/// Memory that other processes may reach.
+pub struct MemoryExport {
+    /// What they need to know.
+    pub record: ExportRecord,
+    /// What must exist as long as they use the record for the first time.
+    pub kept: Arc<dyn Any + Send + Sync>,
+}
+
+impl fmt::Debug for MemoryExport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryExport").finish_non_exhaustive()
+    }
+}
+
+/// Memory of another process.
+#[derive(Clone, Copy, Debug)]
+pub struct ForeignMemory<'a> {
+    /// The process.
+    pub process: i32,
+    /// Its record.
+    pub record: &'a ExportRecord,
+    /// The number of bytes that are used.
+    pub length: usize,
 }
 
 static MAY_BE_DISTANT: AtomicBool = AtomicBool::new(false);

@@ -27,7 +27,10 @@ pub mod x87;
 
 pub use buffer::{Buffer, BufferLayout, Owner};
 pub use copy::{AddressRange, Displacements};
-pub use distant::{Blocks, DistantMemory, expect_distant, may_be_distant};
+pub use distant::{
+    Blocks, CopyUnderway, DistantMemory, ExportRecord, ForeignMemory, MemoryExport, PendingCopy,
+    expect_distant, may_be_distant,
+};
 pub use fences::{full_fence, hand_over};
 pub use held::HeldBytes;
 pub use layout::{Layout, Segment};

@@ -156,7 +156,8 @@ impl Hints {
             let default = match other {
                 Some((_, default)) => *default,
                 None if *key == MEMORY_KINDS.key && memory::may_be_distant() => {
-                    "mpi,system,cuda,cuda:host,cuda:device,cuda:managed"
+                    "mpi,system,cuda,cuda:host,cuda:device,cuda:managed,rocm,rocm:host,rocm:device,\
+                     rocm:managed"
                 }
                 None => *default,
             };

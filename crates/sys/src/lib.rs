@@ -12,6 +12,7 @@ pub mod faults;
 pub mod files;
 pub mod forks;
 pub mod futex;
+pub mod host_memory;
 pub mod library;
 pub mod mapping;
 pub mod membarrier;

@@ -326,6 +326,22 @@ pub fn has_ended(process: i32) -> bool {
     }
 }
 
+/// Returns a descriptor of another process, which the system allows if this process may trace it.
+///
+/// # Errors
+/// The system's.
+pub fn descriptor_of(process: i32, number: i32) -> io::Result<OwnedFd> {
+    // SAFETY: takes plain numbers.
+    let opened = crate::check(unsafe { libc::syscall(libc::SYS_pidfd_open, process, 0) })?;
+    // SAFETY: the descriptor was just created and no other code owns it.
+    let of = unsafe { OwnedFd::from_raw_fd(opened as RawFd) };
+    // SAFETY: takes plain numbers.
+    let got = unsafe { libc::syscall(libc::SYS_pidfd_getfd, of.as_raw_fd(), number, 0) };
+    let got = crate::check(got)?;
+    // SAFETY: the descriptor was just created and no other code owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(got as RawFd) })
+}
+
 /// The first fields of /proc/PID/stat.
 struct ProcessStatus {
     name: String,

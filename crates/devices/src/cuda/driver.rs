@@ -1,11 +1,9 @@
 //! The functions of `libcuda.so.1` that are used, as its documentation declares them ("CUDA Driver
 //! API", version 12).
 
-use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
-use std::mem;
-use std::ptr::NonNull;
+use std::ffi::{c_char, c_int, c_uint, c_void};
 
-use sys::library::LoadedLibrary;
+use crate::record::HANDLE_BYTES;
 
 /// A result; 0 is success.
 pub(super) type Outcome = c_int;
@@ -13,20 +11,30 @@ pub(super) type Outcome = c_int;
 pub(super) type Context = *mut c_void;
 /// A queue of work on a device.
 pub(super) type Stream = *mut c_void;
+/// An event on a stream.
+pub(super) type Event = *mut c_void;
+/// A pool of memory.
+pub(super) type Pool = *mut c_void;
 /// The number of a device.
 pub(super) type Ordinal = c_int;
 
 pub(super) const SUCCESS: Outcome = 0;
-pub(super) const INVALID_HANDLE: Outcome = 400;
-pub(super) const CONTEXT_IS_DESTROYED: Outcome = 709;
+pub(super) const NOT_READY: Outcome = 600;
 
-/// The stream does not wait for the default stream of the program, nor delay it.
 pub(super) const STREAM_NON_BLOCKING: c_uint = 1;
+pub(super) const EVENT_DISABLE_TIMING: c_uint = 2;
+pub(super) const IPC_LAZY_ENABLE_PEER_ACCESS: c_uint = 1;
+/// The memory is accessible in all contexts.
+pub(super) const HOST_REGISTER_PORTABLE: c_uint = 1;
+/// The handle is a descriptor of the system.
+pub(super) const HANDLE_TYPE_DESCRIPTOR: c_uint = 1;
 
 pub(super) const ATTRIBUTE_CONTEXT: c_int = 1;
 pub(super) const ATTRIBUTE_MEMORY_TYPE: c_int = 2;
+pub(super) const ATTRIBUTE_BUFFER_ID: c_int = 7;
 pub(super) const ATTRIBUTE_IS_MANAGED: c_int = 8;
 pub(super) const ATTRIBUTE_DEVICE_ORDINAL: c_int = 9;
+pub(super) const ATTRIBUTE_POOL: c_int = 17;
 
 pub(super) const MEMORY_HOST: c_uint = 1;
 pub(super) const MEMORY_DEVICE: c_uint = 2;
@@ -54,25 +62,26 @@ pub(super) struct Copy2D {
     pub(super) height: usize,
 }
 
-/// Declares the table of functions.
-macro_rules! driver {
-    ($($field:ident = $name:literal ($($parameter:ty),*);)*) => {
-        /// The functions of the driver library.
-        pub(super) struct Driver {
-            $(pub(super) $field: unsafe extern "C" fn($($parameter),*) -> Outcome,)*
-        }
+/// `CUipcMemHandle`, and the equal `CUmemPoolPtrExportData`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(super) struct HandleBytes(pub(super) [u8; HANDLE_BYTES]);
 
-        impl Driver {
-            /// Looks up all functions; `None` if one is missing.
-            pub(super) fn of(library: &LoadedLibrary) -> Option<Self> {
-                // SAFETY: the types are those of the documentation.
-                unsafe { Some(Self { $($field: find(library, $name)?,)* }) }
-            }
-        }
-    };
+/// `CUmemAccessDesc`: a device may read and write.
+#[repr(C)]
+pub(super) struct AccessOfDevice {
+    location_type: c_uint,
+    device: Ordinal,
+    flags: c_uint,
 }
 
-driver! {
+impl AccessOfDevice {
+    pub(super) fn read_and_write(device: Ordinal) -> Self {
+        Self { location_type: 1, device, flags: 3 }
+    }
+}
+
+crate::api::functions! { Driver:
     init = c"cuInit"(c_uint);
     error_name = c"cuGetErrorName"(Outcome, *mut *const c_char);
     device_count = c"cuDeviceGetCount"(*mut c_int);
@@ -85,20 +94,38 @@ driver! {
     primary_release = c"cuDevicePrimaryCtxRelease_v2"(Ordinal);
     context_push = c"cuCtxPushCurrent_v2"(Context);
     context_pop = c"cuCtxPopCurrent_v2"(*mut Context);
+    context_device = c"cuCtxGetDevice"(*mut Ordinal);
     stream_create = c"cuStreamCreate"(*mut Stream, c_uint);
     stream_wait = c"cuStreamSynchronize"(Stream);
+    event_create = c"cuEventCreate"(*mut Event, c_uint);
+    event_record = c"cuEventRecord"(Event, Stream);
+    event_query = c"cuEventQuery"(Event);
+    event_wait = c"cuEventSynchronize"(Event);
+    event_destroy = c"cuEventDestroy_v2"(Event);
     to_host = c"cuMemcpyDtoHAsync_v2"(*mut c_void, u64, usize, Stream);
     to_device = c"cuMemcpyHtoDAsync_v2"(u64, *const c_void, usize, Stream);
+    between = c"cuMemcpyDtoDAsync_v2"(u64, u64, usize, Stream);
     copy_2d = c"cuMemcpy2DAsync_v2"(*const Copy2D, Stream);
-}
-
-/// Looks up the function of that name.
-///
-/// # Safety
-/// `F` must be the type of the function.
-unsafe fn find<F>(library: &LoadedLibrary, name: &'static CStr) -> Option<F> {
-    const { assert!(mem::size_of::<F>() == mem::size_of::<NonNull<c_void>>()) };
-    let address = library.symbol(name)?;
-    // SAFETY: both are pointers, neither is null, and the caller guarantees the type.
-    Some(unsafe { mem::transmute_copy(&address) })
+    address_range = c"cuMemGetAddressRange_v2"(*mut u64, *mut usize, u64);
+    ipc_get = c"cuIpcGetMemHandle"(*mut HandleBytes, u64);
+    ipc_open = c"cuIpcOpenMemHandle_v2"(*mut u64, HandleBytes, c_uint);
+    ipc_close = c"cuIpcCloseMemHandle"(u64);
+    host_register = c"cuMemHostRegister_v2"(*mut c_void, usize, c_uint);
+    host_unregister = c"cuMemHostUnregister"(*mut c_void);
+    mapped_retain = c"cuMemRetainAllocationHandle"(*mut u64, *mut c_void);
+    mapped_release = c"cuMemRelease"(u64);
+    mapped_export = c"cuMemExportToShareableHandle"(*mut c_void, u64, c_uint, u64);
+    mapped_import = c"cuMemImportFromShareableHandle"(*mut u64, *mut c_void, c_uint);
+    reserve = c"cuMemAddressReserve"(*mut u64, usize, usize, u64, u64);
+    unreserve = c"cuMemAddressFree"(u64, usize);
+    map = c"cuMemMap"(u64, usize, usize, u64, u64);
+    unmap = c"cuMemUnmap"(u64, usize);
+    set_access = c"cuMemSetAccess"(u64, usize, *const AccessOfDevice, usize);
+    pool_export = c"cuMemPoolExportToShareableHandle"(*mut c_void, Pool, c_uint, u64);
+    pool_import = c"cuMemPoolImportFromShareableHandle"(*mut Pool, *mut c_void, c_uint, u64);
+    pool_access = c"cuMemPoolSetAccess"(Pool, *const AccessOfDevice, usize);
+    pool_destroy = c"cuMemPoolDestroy"(Pool);
+    pool_export_pointer = c"cuMemPoolExportPointer"(*mut HandleBytes, u64);
+    pool_import_pointer = c"cuMemPoolImportPointer"(*mut u64, Pool, *const HandleBytes);
+    free = c"cuMemFree_v2"(u64);
 }

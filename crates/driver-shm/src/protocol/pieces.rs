@@ -3,6 +3,10 @@
 /// The longest piece of the pool in bytes.
 pub const PIECE_BYTES: usize = 16 << 10;
 
+/// The maximal number of pieces that one copy to or from memory fills or takes that the processor
+/// does not address: such a copy costs microseconds, whatever its length.
+pub const PIECES_AT_ONCE: usize = 8;
+
 /// The shortest useful piece of the pool in bytes.
 const PIECE_BYTES_MIN: usize = 8 << 10;
 

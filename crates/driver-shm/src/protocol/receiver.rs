@@ -9,6 +9,7 @@ pub use jointly::JointReceive;
 pub use offered::OfferedReceive;
 pub use piped::PipedReceive;
 
+use memory::PendingCopy;
 use queues::exchange::Exchange;
 
 /// What one step of a transfer has achieved.
@@ -40,6 +41,13 @@ pub trait ReceiverWorld {
 
     /// Copies the beginning of a filled piece of the sender's pool to offset `at` of the buffer.
     fn take(&mut self, piece: usize, length: usize, at: usize);
+
+    /// Whether the processor addresses the buffer.
+    fn is_addressable(&self) -> bool;
+
+    /// Begins to copy bytes of a filled piece of the sender's pool, and of those behind it, to
+    /// offset `at` of the buffer, which the processor does not address; none if they are copied.
+    fn begin_taking(&mut self, piece: usize, length: usize, at: usize) -> Option<PendingCopy>;
 
     /// Wakes the sender if it sleeps.
     fn ring(&mut self);

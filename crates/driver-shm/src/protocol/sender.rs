@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use base::{GateId, MessageLabel, RegionToken};
 use driver::{Announcement, ProgramState};
-use memory::Buffer;
+use memory::{Buffer, PendingCopy};
 use queues::exchange::{Copier, Exchange, PIECES};
 use queues::offer::Offer;
 
@@ -57,6 +57,16 @@ pub trait SenderWorld {
 
     /// Copies bytes of a message, from `offset` on, to the beginning of a piece of the pool.
     fn fill(&mut self, piece: usize, data: &Buffer, offset: usize, length: usize, caches: Caches);
+
+    /// Begins to copy bytes of a message that lies in memory that the processor does not address,
+    /// from `offset` on, to a piece of the pool and those behind it; none if they are copied.
+    fn begin_filling(
+        &mut self,
+        piece: usize,
+        data: &Buffer,
+        offset: usize,
+        length: usize,
+    ) -> Option<PendingCopy>;
 
     /// Writes a range of a message to a peer's region, at the offset that it has in the message.
     /// Returns whether that worked.
@@ -133,6 +143,15 @@ impl Sender {
             TaskKind::Ahead(ahead) => ahead.needs_time(),
             TaskKind::Offered(_) => true,
             TaskKind::Piped(_) | TaskKind::Jointly(_) => false,
+        })
+    }
+
+    /// Whether copies go on that no peer reports the end of.
+    pub fn has_copies_underway(&self) -> bool {
+        self.tasks.iter().any(|task| match &task.kind {
+            TaskKind::Ahead(ahead) => ahead.has_copies_underway(),
+            TaskKind::Piped(filling) => filling.has_copies_underway(),
+            TaskKind::Jointly(_) | TaskKind::Offered(_) => false,
         })
     }
 
@@ -361,6 +380,17 @@ mod tests {
 
         fn fill(&mut self, _: usize, _: &Buffer, _: usize, length: usize, _: Caches) {
             self.filled += length;
+        }
+
+        fn begin_filling(
+            &mut self,
+            _: usize,
+            _: &Buffer,
+            _: usize,
+            length: usize,
+        ) -> Option<PendingCopy> {
+            self.filled += length;
+            None
         }
 
         fn write(&mut self, _: (GateId, RegionToken), _: &Buffer, bytes: Range<usize>) -> bool {

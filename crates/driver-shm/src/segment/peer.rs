@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 use std::time::Instant;
 
-use base::{FragmentLengths, PeerTable};
+use base::{FragmentLengths, PeerTable, RegionToken};
 use driver::{DriverError, MiddleWay, RegionAccess, RegionError, When};
-use memory::{Buffer, SharedBytesMut, StoreChoice, Stores};
+use memory::{Buffer, ExportRecord, SharedBytesMut, StoreChoice, Stores};
 use queues::lane::{self, REFERENCE_BYTES};
 use queues::ring::{RingProducer, SenderSlot, UNPUBLISHED_MAX};
 use sys::mapping::is_sealed_against_shrinking;
@@ -17,10 +17,11 @@ use sys::mapping::is_sealed_against_shrinking;
 use super::{MAGIC, MappedSegment, PeerBell, SEGMENT_BYTES, WakingPipe, words_of};
 use crate::card::SegmentCard;
 use crate::middle::{MiddleChoice, MiddleStatistics, SenderState};
+use crate::regions::RegionAccessGranted;
 use crate::sizes::{
     CELL_PACKET_BYTES_MIN, LANE_LINES, LANE_MESSAGE_BYTES_MAX, LINES, cell_lengths,
 };
-use crate::transfer::{CopyDirection, PeerRuns, RegionRange, copy};
+use crate::transfer::{CopyDirection, PeerRuns, RegionRange, copy, read_record};
 use cells::Cells;
 
 /// The segments of peers by gate; none where not connected.
@@ -327,6 +328,30 @@ impl PeerSegment {
         // Later transfers use other ways.
         self.reachable &= !matches!(copied, Err(RegionError::Unreachable(_)));
         copied
+    }
+
+    /// Returns by what memory of the peer is reached that processors do not address, if the region
+    /// has `length` bytes of such memory.
+    pub(crate) fn export_of(
+        &self,
+        region: RegionToken,
+        length: usize,
+    ) -> Option<(RegionAccessGranted, ExportRecord)> {
+        let entry = self.bell.segment.find_region(region.place as u32 as usize)?;
+        let found = entry.find(region, 0, length, RegionAccess::Read).ok()?;
+        if !self.reachable || !found.is_distant() || found.address == 0 {
+            return None;
+        }
+        let record = read_record(self.pid, found.address)?;
+        entry.is_still(&found).ok()?;
+        Some((found, record))
+    }
+
+    /// Whether processors do not address the memory of a region.
+    pub(crate) fn is_distant(&self, region: RegionToken) -> bool {
+        let entry = self.bell.segment.find_region(region.place as u32 as usize);
+        let found = entry.map(|entry| entry.find(region, 0, 0, RegionAccess::Read));
+        found.is_some_and(|found| found.is_ok_and(|found| found.is_distant()))
     }
 
     /// Tests again whether the peer's memory can be read: a process may forbid it at any time.

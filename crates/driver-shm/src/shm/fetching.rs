@@ -9,7 +9,7 @@ use driver::{
 };
 
 use super::Shm;
-use crate::incoming::{AssistedCopy, JointFetch, OfferedPlace, PipedFetch};
+use crate::incoming::{AssistedCopy, ImportedFetch, JointFetch, OfferedPlace, PipedFetch};
 use crate::protocol::TransferProgress;
 use crate::supply::place_of;
 
@@ -45,6 +45,14 @@ impl Shm {
     /// whether the fetch has completed.
     fn begin_fetch(&mut self, fetch: Fetch, copying: Copying) -> Result<bool, RegionError> {
         let Fetch { gate, region, length, ref into, .. } = fetch;
+        if !into.is_addressable()
+            && !self.is_sent_ahead(gate, region)
+            && let Some(Some(peer)) = self.peers.get(gate.0)
+            && let Some(imported) = ImportedFetch::begin(&fetch, peer)
+        {
+            self.incoming.push(AssistedCopy::Imported(imported));
+            return Ok(false);
+        }
         let begun = match copying {
             // The sender may complete the send before the data has arrived: only the process that
             // has claimed the data may read it.
@@ -136,7 +144,7 @@ impl Shm {
         let whole = match incoming {
             AssistedCopy::Jointly(JointFetch { into, .. })
             | AssistedCopy::Offered(OfferedPlace { into, .. }) => self.revoke(into).is_ok(),
-            AssistedCopy::Piped(_) => true,
+            AssistedCopy::Piped(_) | AssistedCopy::Imported(_) => true,
         };
         match (progress, incoming) {
             (TransferProgress::Written, _) => sink.written(token),

@@ -32,6 +32,7 @@ impl Rendezvous for Shm {
     /// receiver does not request it soon.
     fn announced(&mut self, message: &Announcement<'_>, region: RegionToken) {
         if message.data.len() >= OFFERED_BYTES_MIN
+            && message.data.is_addressable()
             && let Some(label) = message.label
             && self.is_offered(message.gate, label, message.data)
         {
@@ -109,6 +110,9 @@ impl Rendezvous for Shm {
     }
 
     fn fetch(&mut self, fetch: Fetch, sink: &mut dyn Sink) {
+        if !fetch.into.is_addressable() || self.is_distant(&fetch) {
+            return self.fetch_distant(fetch, sink);
+        }
         let jointly = self.keeps_offer(fetch.token)
             || self.program == ProgramState::Computes && fetch.length > AHEAD_BYTES_MAX;
         let copying = if jointly {
@@ -153,7 +157,8 @@ impl Shm {
         if !self.own.supply.has_room_ahead() {
             return None;
         }
-        let label = label.filter(|_| data.len() >= OFFERED_BYTES_MIN);
+        let is_worth_it = data.len() >= OFFERED_BYTES_MIN && data.is_addressable();
+        let label = label.filter(|_| is_worth_it);
         let offered = label.filter(|label| self.is_offered(gate, *label, data));
         let left_until = self.leave_to_receiver(message);
         let region = match when {
@@ -213,6 +218,21 @@ impl Shm {
         let peer = self.peers.get_mut(fetch.gate.0)?.as_mut()?;
         let row = row(fetch.length);
         (peer.end_of_cells(fetch.length) > row).then_some(row)
+    }
+
+    /// Like [`Rendezvous::fetch`], if one of both memories is not addressed by processors. Its time
+    /// says nothing about the ways of other memory.
+    #[cold]
+    fn fetch_distant(&mut self, fetch: Fetch, sink: &mut dyn Sink) {
+        self.stop_expecting(fetch.token);
+        sink.copying_chosen(fetch.gate, fetch.token, fetch.length, Copying::Piped);
+        self.fetch_by(fetch, Copying::Piped);
+    }
+
+    /// Whether processors do not address the data of a peer's message.
+    fn is_distant(&self, fetch: &Fetch) -> bool {
+        let peer = self.peers.get(fetch.gate.0).and_then(Option::as_deref);
+        peer.is_some_and(|peer| peer.is_distant(fetch.region))
     }
 
     /// Like [`Rendezvous::fetch`], in the given way.

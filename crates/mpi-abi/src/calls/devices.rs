@@ -24,7 +24,8 @@ pub fn mpix_gpu_query_support(
         let detail = format!("is {kind}, which is no kind of device");
         return Err(Failure::argument(1, ErrorClass::Arg, detail));
     }
-    is_supported.set_flag(kind == CUDA && mpix_query_cuda_support(call.library) != 0);
+    let is_known = kind == CUDA || kind == HIP;
+    is_supported.set_flag(is_known && mpix_query_cuda_support(call.library) != 0);
     Ok(())
 }
 
@@ -33,12 +34,14 @@ pub fn mpix_query_cuda_support(library: &LibraryState) -> c_int {
     c_int::from(library.process.configuration().devices() != Some(false))
 }
 
-pub fn mpix_query_hip_support() -> c_int {
-    0
+/// Whether buffers may lie in memory of HIP: 1, unless it was disabled.
+pub fn mpix_query_hip_support(library: &LibraryState) -> c_int {
+    mpix_query_cuda_support(library)
 }
 
-pub fn mpix_query_rocm_support() -> c_int {
-    0
+/// Whether buffers may lie in memory of ROCm, which is that of HIP.
+pub fn mpix_query_rocm_support(library: &LibraryState) -> c_int {
+    mpix_query_hip_support(library)
 }
 
 pub fn mpix_query_ze_support() -> c_int {

@@ -5,6 +5,7 @@ use driver::ProgramState;
 use driver_shm::protocol::{
     JointReceive, OfferedReceive, PipedReceive, ReceiverWorld, TransferProgress,
 };
+use memory::PendingCopy;
 use queues::exchange::{CopyRequest, Exchange};
 
 use super::world::{CopyWorld, CopyingProcess, RECEIVER, SENDER};
@@ -244,6 +245,14 @@ impl ReceiverWorld for ReceivingProcess<'_> {
         let region = self.world.regions[self.source.slot].get();
         let message = is_it(region).expect("what is not taken is declared");
         self.world.messages[message].into.write(at, &self.world.pool[piece].borrow()[..length]);
+    }
+
+    fn is_addressable(&self) -> bool {
+        true
+    }
+
+    fn begin_taking(&mut self, _: usize, _: usize, _: usize) -> Option<PendingCopy> {
+        unreachable!("the processor addresses all memory")
     }
 
     fn ring(&mut self) {

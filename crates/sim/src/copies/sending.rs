@@ -5,7 +5,7 @@ use std::ops::Range;
 use base::{GateId, RegionToken};
 use driver::{Announcement, ProgramState, When};
 use driver_shm::protocol::{Caches, RECEIVER_TIME, Sender, SenderWorld};
-use memory::Buffer;
+use memory::{Buffer, PendingCopy};
 use queues::exchange::Exchange;
 use queues::offer::Offer;
 
@@ -135,6 +135,10 @@ impl SenderWorld for SendingProcess<'_> {
     fn fill(&mut self, piece: usize, data: &Buffer, offset: usize, length: usize, _: Caches) {
         self.world.meanwhile(SENDER);
         data.read(offset, &mut self.world.pool[piece].borrow_mut()[..length]);
+    }
+
+    fn begin_filling(&mut self, _: usize, _: &Buffer, _: usize, _: usize) -> Option<PendingCopy> {
+        unreachable!("the processor addresses all memory")
     }
 
     fn write(&mut self, to: (GateId, RegionToken), data: &Buffer, bytes: Range<usize>) -> bool {

@@ -1,11 +1,13 @@
 //! Receives data through pieces of the sender's pool.
 
+use std::collections::VecDeque;
 use std::time::Instant;
 
+use memory::PendingCopy;
 use queues::exchange::{Copier, ENOUGH, FILLED_MAX};
 
 use super::{ReceiverWorld, TransferProgress};
-use crate::protocol::{SENDER_TIME, SENDER_TIME_AHEAD, piece_bytes};
+use crate::protocol::{PIECE_BYTES, PIECES_AT_ONCE, SENDER_TIME, SENDER_TIME_AHEAD, piece_bytes};
 
 /// A transfer through the pool.
 #[derive(Debug)]
@@ -14,9 +16,11 @@ pub struct PipedReceive {
     /// How many bytes are to be received, out of `whole` bytes in the region.
     wanted: usize,
     whole: usize,
-    /// The number of pieces, and of bytes, that were taken.
+    /// The number of pieces, and of bytes, that were taken or are being taken.
     taken: u32,
     done: usize,
+    /// Copies that go on, with the number of their pieces.
+    underway: VecDeque<(PendingCopy, u32)>,
     /// Since when nothing has arrived.
     since: Option<Instant>,
     /// Whether the data is sent ahead: the sender copies it without being asked, and may complete
@@ -32,8 +36,24 @@ impl PipedReceive {
     /// Creates a transfer of the first `wanted` of `whole` bytes of a region, which is requested or
     /// sent ahead.
     pub fn new(generation: u32, wanted: usize, whole: usize, is_ahead: bool) -> Self {
-        let (taken, done, since, is_unreadable, has_checked) = Default::default();
-        Self { generation, wanted, whole, taken, done, since, is_ahead, is_unreadable, has_checked }
+        let (taken, done, underway, since, is_unreadable, has_checked) = Default::default();
+        Self {
+            generation,
+            wanted,
+            whole,
+            taken,
+            done,
+            underway,
+            since,
+            is_ahead,
+            is_unreadable,
+            has_checked,
+        }
+    }
+
+    /// Whether copies go on that no peer reports the end of.
+    pub fn has_copies_underway(&self) -> bool {
+        !self.underway.is_empty()
     }
 
     /// Takes the pieces that are there.
@@ -46,7 +66,13 @@ impl PipedReceive {
             world.exchange().set_taken(self.generation, ENOUGH);
             return TransferProgress::Ended(true);
         }
+        if !world.is_addressable() && self.end_copies(world) {
+            return TransferProgress::Ended(true);
+        }
         let filled = world.exchange().filled(self.generation);
+        if filled == self.taken && self.has_copies_underway() {
+            return TransferProgress::Still;
+        }
         if filled == self.taken {
             if self.may_claim_at_once(world) {
                 return self.claim(world);
@@ -56,6 +82,9 @@ impl PipedReceive {
         if filled.wrapping_sub(self.taken) > FILLED_MAX {
             // A sender that reports more filled pieces than exist is faulty.
             return self.read_rest(world);
+        }
+        if !world.is_addressable() {
+            return self.begin_copies(filled, world);
         }
         while self.taken < filled && self.done < self.wanted {
             let Some(piece) = world.exchange().place(self.taken) else {
@@ -77,6 +106,71 @@ impl PipedReceive {
             world.exchange().set_taken(self.generation, ENOUGH);
         }
         TransferProgress::Ended(true)
+    }
+
+    /// Reports the pieces as taken whose copies have ended. Returns whether all bytes have arrived.
+    fn end_copies(&mut self, world: &mut impl ReceiverWorld) -> bool {
+        let mut any = false;
+        while let Some((copy, _)) = self.underway.front_mut()
+            && copy.is_over()
+        {
+            self.underway.pop_front();
+            any = true;
+        }
+        if any {
+            let pieces: u32 = self.underway.iter().map(|(_, pieces)| pieces).sum();
+            world.exchange().set_taken(self.generation, self.taken - pieces);
+            // The sender has room for more pieces now.
+            world.ring();
+        }
+        any && self.is_copied(world)
+    }
+
+    /// Whether all bytes have arrived. Then the sender needs to send no more.
+    fn is_copied(&self, world: &impl ReceiverWorld) -> bool {
+        let is_copied = self.done == self.wanted && self.underway.is_empty();
+        if is_copied && self.done < self.whole {
+            world.exchange().set_taken(self.generation, ENOUGH);
+        }
+        is_copied
+    }
+
+    /// Begins to copy pieces to memory that the processor does not address: several pieces that lie
+    /// one behind the other with one copy.
+    fn begin_copies(&mut self, filled: u32, world: &mut impl ReceiverWorld) -> TransferProgress {
+        self.since = None;
+        while self.taken < filled && self.done < self.wanted {
+            let (at, mut first, mut pieces, mut bytes) = (self.done, 0, 0, 0);
+            while self.taken < filled && self.done < self.wanted && pieces < PIECES_AT_ONCE {
+                let Some(piece) = world.exchange().place(self.taken) else {
+                    return self.read_rest(world);
+                };
+                if pieces == 0 {
+                    first = piece;
+                } else if piece != first + pieces || bytes != pieces * PIECE_BYTES {
+                    break;
+                }
+                let length = piece_bytes(self.done, self.whole).min(self.wanted - self.done);
+                (pieces, bytes) = (pieces + 1, bytes + length);
+                (self.taken, self.done) = (self.taken + 1, self.done + length);
+            }
+            match world.begin_taking(first, bytes, at) {
+                Some(copy) => self.underway.push_back((copy, pieces as u32)),
+                None if self.underway.is_empty() => {
+                    world.exchange().set_taken(self.generation, self.taken);
+                }
+                // The pieces are reported with those before them.
+                None => {
+                    if let Some((_, before)) = self.underway.back_mut() {
+                        *before += pieces as u32;
+                    }
+                }
+            }
+        }
+        match self.is_copied(world) {
+            true => TransferProgress::Ended(true),
+            false => TransferProgress::Moved,
+        }
     }
 
     /// Whether the sender leaves the data to this receiver; evaluated only at the first call.
@@ -127,6 +221,8 @@ impl PipedReceive {
     /// Reads the data that has not arrived.
     #[cold]
     fn read_rest(&mut self, world: &mut impl ReceiverWorld) -> TransferProgress {
+        // This waits for the copies out of pieces.
+        self.underway.clear();
         world.exchange().set_taken(self.generation, ENOUGH);
         TransferProgress::Ended(world.read(self.done, self.wanted - self.done))
     }
@@ -163,6 +259,14 @@ mod tests {
         }
 
         fn take(&mut self, _piece: usize, _length: usize, _at: usize) {
+            unreachable!("nothing is filled");
+        }
+
+        fn is_addressable(&self) -> bool {
+            true
+        }
+
+        fn begin_taking(&mut self, _: usize, _: usize, _: usize) -> Option<PendingCopy> {
             unreachable!("nothing is filled");
         }
 

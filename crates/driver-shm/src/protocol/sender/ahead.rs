@@ -59,6 +59,10 @@ impl AheadSend {
         self.is_free && self.offered.is_none() && self.left_until.is_some()
     }
 
+    pub(super) fn has_copies_underway(&self) -> bool {
+        self.filling.has_copies_underway()
+    }
+
     pub(super) fn step(
         &mut self,
         message: &SendData,

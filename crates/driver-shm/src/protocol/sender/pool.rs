@@ -34,8 +34,21 @@ impl Default for PiecePool {
 impl PiecePool {
     /// Returns the next piece whose data is not needed any more.
     pub(super) fn free_piece(&mut self, world: &impl SenderWorld) -> Option<usize> {
+        self.free_piece_if(world, |_| true)
+    }
+
+    /// Returns the next piece whose data is not needed any more; none if an unsuitable one comes
+    /// before it in turn.
+    pub(super) fn free_piece_if(
+        &mut self,
+        world: &impl SenderWorld,
+        suitable: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
         for _ in 0..POLLS {
             let piece = self.next;
+            if !suitable(piece) {
+                return None;
+            }
             self.next = (piece + 1) % PIECES;
             let User { slot, generation, before } = self.users[piece];
             let is_needed = world.region(slot).is_some_and(|region| region.0 == generation)

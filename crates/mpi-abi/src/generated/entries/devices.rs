@@ -23,12 +23,12 @@ entry! {
 }
 
 entry! {
-    free MPIX_Query_hip_support() -> c_int;
+    value MPIX_Query_hip_support() -> c_int;
     => calls::devices::mpix_query_hip_support()
 }
 
 entry! {
-    free MPIX_Query_rocm_support() -> c_int;
+    value MPIX_Query_rocm_support() -> c_int;
     => calls::devices::mpix_query_rocm_support()
 }
 

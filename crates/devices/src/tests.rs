@@ -1,0 +1,231 @@
+//! Copies and shared memory with a vendor's library that only counts.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+
+use memory::{Blocks, DistantMemory, ForeignMemory};
+
+use crate::DeviceDescription;
+use crate::api::{Api, ApiError, Rows};
+use crate::copies::{ScopedMemory, Vendor};
+use crate::failure;
+use crate::record::{Allocation, Exported, HANDLE_BYTES, Handle};
+
+const INVALID_HANDLE: i32 = 400;
+
+/// A library in which all memory is that of scope 4096.
+#[derive(Default)]
+struct Counting {
+    /// The last stream that was made; all others are invalid.
+    stream: AtomicUsize,
+    copies: AtomicUsize,
+    entered: AtomicI64,
+    events: AtomicI64,
+    imports: AtomicI64,
+    opened: AtomicUsize,
+    /// The number of the allocation that lies at all addresses.
+    allocation: AtomicUsize,
+    refuses_import: bool,
+    /// How many queries of an event say that it has not happened.
+    unhappened: AtomicI64,
+}
+
+fn error(outcome: i32) -> ApiError {
+    ApiError { library: "library", function: "function", outcome, name: "ERROR_NAME".to_owned() }
+}
+
+impl Counting {
+    fn on(&self, stream: usize) -> Result<(), ApiError> {
+        assert!(self.entered.load(Ordering::Relaxed) > 0, "the scope is entered");
+        let is_valid = stream == self.stream.load(Ordering::Relaxed);
+        if is_valid { Ok(()) } else { Err(error(INVALID_HANDLE)) }
+    }
+}
+
+impl Api for Counting {
+    fn scope_of(&self, _address: usize) -> Option<usize> {
+        Some(4096)
+    }
+
+    fn enter(&self, scope: usize) -> Result<usize, ApiError> {
+        assert_eq!(scope, 4096);
+        self.entered.fetch_add(1, Ordering::Relaxed);
+        Ok(7)
+    }
+
+    fn leave(&self, before: usize) -> Result<(), ApiError> {
+        assert_eq!(before, 7);
+        self.entered.fetch_sub(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn create_stream(&self) -> Result<usize, ApiError> {
+        Ok(self.stream.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    fn wait_for_stream(&self, stream: usize) -> Result<(), ApiError> {
+        self.on(stream)
+    }
+
+    unsafe fn queue(&self, _rows: &Rows, stream: usize) -> Result<(), ApiError> {
+        self.copies.fetch_add(1, Ordering::Relaxed);
+        self.on(stream)
+    }
+
+    fn create_event(&self) -> Result<usize, ApiError> {
+        Ok(self.events.fetch_add(1, Ordering::Relaxed) as usize + 1)
+    }
+
+    fn record(&self, _event: usize, stream: usize) -> Result<(), ApiError> {
+        self.on(stream)
+    }
+
+    fn has_happened(&self, _event: usize) -> Result<bool, ApiError> {
+        Ok(self.unhappened.fetch_sub(1, Ordering::Relaxed) <= 0)
+    }
+
+    fn wait_for(&self, _event: usize) -> Result<(), ApiError> {
+        Err(error(700))
+    }
+
+    fn destroy_event(&self, _event: usize) {
+        self.events.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn allocation_of(&self, _address: usize) -> Result<Allocation, ApiError> {
+        let id = self.allocation.load(Ordering::Relaxed) as u64;
+        Ok(Allocation { id, base: 1 << 20, bytes: 1 << 20 })
+    }
+
+    fn export(&self, allocation: &Allocation) -> Result<Handle, ApiError> {
+        if allocation.id == 13 {
+            return Err(error(801));
+        }
+        Ok(Handle::Bytes([allocation.id as u8; HANDLE_BYTES]))
+    }
+
+    fn import(&self, allocation: &Allocation, _handle: &Handle) -> Result<usize, ApiError> {
+        self.opened.fetch_add(1, Ordering::Relaxed);
+        if self.refuses_import {
+            return Err(error(217));
+        }
+        self.imports.fetch_add(1, Ordering::Relaxed);
+        Ok(allocation.base)
+    }
+
+    fn close(&self, _address: usize, _allocation: &Allocation, _handle: &Handle) {
+        assert!(self.entered.load(Ordering::Relaxed) > 0, "the scope is entered");
+        self.imports.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    unsafe fn register(&self, _address: usize, _bytes: usize) -> Result<(), ApiError> {
+        Ok(())
+    }
+
+    fn unregister(&self, _address: usize) {}
+
+    fn describe(&self) -> Result<Vec<DeviceDescription>, ApiError> {
+        Ok(Vec::new())
+    }
+}
+
+fn memory_of(api: Counting) -> (Arc<Counting>, ScopedMemory) {
+    let api = Arc::new(api);
+    let vendor = Arc::new(Vendor::new(Arc::clone(&api) as Arc<dyn Api>));
+    let memory = Vendor::memory_of(&vendor, 8192).expect("all memory is that of a device");
+    (api, memory)
+}
+
+fn count(of: &AtomicI64) -> i64 {
+    of.load(Ordering::Relaxed)
+}
+
+const PART: Blocks = Blocks { address: 8192, block: 4, stride: 0, count: 1, offset: 0, pitch: 4 };
+
+#[test]
+fn copies_go_on_after_the_program_has_reset_the_device() {
+    let (api, memory) = memory_of(Counting::default());
+    let copy = || memory.read(&[PART], (&mut [0; 4][..]).into());
+    copy();
+    // The stream ends with the state of the context.
+    api.stream.fetch_add(1, Ordering::Relaxed);
+    copy();
+    copy();
+    assert_eq!((failure::take_failure(), api.copies.load(Ordering::Relaxed)), (None, 4));
+    assert_eq!(count(&api.entered), 0);
+}
+
+#[test]
+fn events_are_used_again() {
+    let (api, memory) = memory_of(Counting::default());
+    for _ in 0..1000 {
+        let mut bytes = [0; 4];
+        api.unhappened.store(1, Ordering::Relaxed);
+        // SAFETY: the bytes exist until the copy is dropped.
+        let copy = unsafe { memory.begin_read(&[PART], (&mut bytes[..]).into()) };
+        let mut copy = copy.expect("it goes on");
+        assert!(!copy.is_over());
+        assert!(copy.is_over() && copy.is_over());
+    }
+    assert_eq!((count(&api.events), count(&api.entered)), (1, 0));
+}
+
+#[test]
+fn a_copy_that_is_dropped_is_waited_for_and_its_error_is_noted() {
+    let (api, memory) = memory_of(Counting::default());
+    // SAFETY: nothing is copied.
+    let copy = unsafe { memory.begin_read(&[PART], (&mut [0; 4][..]).into()) };
+    drop(copy);
+    let noted = failure::take_failure().expect("it failed");
+    assert!(noted.contains("function of library returned ERROR_NAME"), "{noted}");
+    assert_eq!(count(&api.events), 0, "the event is not used again");
+}
+
+/// Imports the allocation with a number, of process 1, at an address that is common to all.
+fn import(memory: &ScopedMemory, id: u64, base: usize) -> bool {
+    let allocation = Allocation { id, base, bytes: 4096 };
+    let record = Exported::of(allocation, &Handle::Bytes([1; HANDLE_BYTES])).record(base);
+    let from = ForeignMemory { process: 1, record: &record, length: 4 };
+    memory.begin_import(&from, &[PART]).is_some_and(|mut copy| copy.is_over())
+}
+
+#[test]
+fn memory_of_others_stays_open_until_it_is_freed_or_there_is_too_much() {
+    let (api, memory) = memory_of(Counting::default());
+    for _ in 0..10 {
+        assert!(import(&memory, 1, 1 << 20));
+    }
+    assert_eq!(api.opened.load(Ordering::Relaxed), 1);
+    // Another allocation lies where it was.
+    assert!(import(&memory, 2, (1 << 20) + 4095));
+    assert_eq!((api.opened.load(Ordering::Relaxed), count(&api.imports)), (2, 1));
+    for id in 3..100_003 {
+        assert!(import(&memory, id, (id as usize) << 20));
+        assert!(count(&api.imports) <= 64);
+    }
+    assert_eq!(count(&api.events), 1);
+}
+
+#[test]
+fn what_cannot_be_opened_is_tried_once() {
+    let (api, memory) = memory_of(Counting { refuses_import: true, ..Counting::default() });
+    for _ in 0..10 {
+        assert!(!import(&memory, 1, 1 << 20));
+    }
+    assert_eq!(api.opened.load(Ordering::Relaxed), 1);
+    assert_eq!(failure::take_failure(), None, "the data goes another way");
+}
+
+#[test]
+fn memory_is_exported_by_the_number_of_its_allocation() {
+    let (api, memory) = memory_of(Counting::default());
+    let first = |export: Option<Box<memory::MemoryExport>>| export.map(|export| export.record);
+    let start = (1 << 20) + 64;
+    let one = first(memory.export(start, 100));
+    assert!(one.is_some() && one == first(memory.export(start, 100)));
+    api.allocation.store(2, Ordering::Relaxed);
+    assert_ne!(one, first(memory.export(start, 100)), "another allocation");
+    assert!(memory.export(start, 1 << 20).is_none(), "it exceeds the allocation");
+    api.allocation.store(13, Ordering::Relaxed);
+    assert!(memory.export(start, 100).is_none(), "the driver refuses");
+}

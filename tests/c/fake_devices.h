@@ -1,0 +1,878 @@
+// A vendor's library on a machine without a device, with the functions of NVIDIA's driver that
+// Combray uses and that programs of tests call. libcuda.so.1.c and libamdhip64.so.6.c are such
+// libraries, which are preloaded under the names of the vendors'.
+//
+// - Memory of a device has addresses that the processor cannot access: a call that takes it for
+//   its own memory ends the program at that place. The bytes are mapped elsewhere, too, where only
+//   the copies of this library reach them.
+// - What is copied on a stream is copied later, by a thread: without waiting for the stream, or for
+//   an event on it, the destination has old bytes.
+// - As with the driver, a copy fails without a current context, on a stream of another context,
+//   and outside of memory that is allocated.
+// - Handles of memory reach other processes: their bytes lie in files without a name.
+// - Memory that is freed gets other bytes, and its address goes to the next allocation of its size,
+//   which has another number and lies elsewhere in its file: what still uses it gets wrong data.
+//
+// Variables: FAKE_DEVICE_DELAY_US: how late copies are (20). FAKE_DEVICE_FAIL=FUNCTION,N: the Nth
+// call of a function fails (from the Nth on if N is negative). FAKE_DEVICE_PEERS=0: a device does
+// not access another one's memory.
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { SUCCESS, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NOT_INITIALIZED = 3, NO_DEVICE = 101, INVALID_CONTEXT = 201,
+       NO_PEER_ACCESS = 217, INVALID_HANDLE = 400, NOT_READY = 600, ILLEGAL_ADDRESS = 700, NOT_SUPPORTED = 801,
+       INJECTED = 999 };
+enum { DEVICES = 2, BLOCKS = 4096, STACK = 16, UNIT = 4096 };
+enum { TYPE_HOST = 1, TYPE_DEVICE = 2, TYPE_UNIFIED = 4 };
+static const size_t ARENA = (size_t)2 << 30, POOL = (size_t)64 << 20;
+
+typedef struct context {
+    int device;
+    int is_primary;
+    int retained;
+} context;
+
+typedef struct {
+    int file, device;
+    size_t used;
+} pool;
+
+// Memory that is mapped by address and file.
+typedef struct {
+    int file, device, references;
+    size_t bytes;
+} mapped;
+
+typedef struct {
+    uintptr_t address;
+    size_t bytes;
+    int type, managed, device, is_free, is_imported;
+    context *owner;
+    pool *pool;
+    mapped *mapped;
+    // Where the processor reaches the bytes, and the place in the file that has them.
+    char *alias;
+    int file;
+    size_t offset;
+    uint64_t number;
+} block;
+
+typedef struct copy {
+    void *to;
+    const void *from;
+    size_t width, height, to_pitch, from_pitch;
+    struct copy *next;
+} copy;
+
+typedef struct stream {
+    context *owner;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    copy *first, *last;
+    unsigned long queued, done;
+} stream;
+
+typedef struct {
+    stream *on;
+    unsigned long number;
+    int failed;
+} event;
+
+// What a process gets from another one.
+typedef struct {
+    int process, file, device;
+    size_t offset, bytes;
+} memory_handle;
+
+typedef struct {
+    char bytes[64];
+} handle_bytes;
+
+_Static_assert(sizeof(memory_handle) <= sizeof(handle_bytes), "it is passed as such");
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int initialized;
+static context primary[DEVICES];
+static pool default_pools[DEVICES];
+static block blocks[BLOCKS];
+static int block_count, arena_files[DEVICES];
+static char *arenas[DEVICES], *aliases[DEVICES];
+static size_t used[DEVICES];
+static uint64_t numbers;
+static unsigned long copies, direct_copies;
+// How many of these exist.
+static long live_events, live_imports, live_registrations, live_streams;
+static __thread context *stack[STACK];
+static __thread int depth;
+
+static long setting(const char *name, long otherwise) {
+    const char *text = getenv(name);
+    return text ? atol(text) : otherwise;
+}
+
+// The function that is to fail, and how many of its calls there were since that was set.
+static const char *failing;
+static long failing_calls;
+
+void fake_device_fail(const char *wanted) {
+    __atomic_store_n(&failing_calls, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&failing, wanted, __ATOMIC_RELEASE);
+}
+
+// Whether this call of a function is to fail.
+static int fails(const char *function) {
+    const char *wanted = __atomic_load_n(&failing, __ATOMIC_ACQUIRE);
+    if (!wanted) wanted = getenv("FAKE_DEVICE_FAIL");
+    size_t length = strlen(function);
+    if (!wanted || strncmp(wanted, function, length) || wanted[length] != ',') return 0;
+    long number = atol(wanted + length + 1), call = __atomic_add_fetch(&failing_calls, 1, __ATOMIC_RELAXED);
+    return number < 0 ? call >= -number : call == number;
+}
+
+#define MAY_FAIL() do { if (fails(__func__)) return INJECTED; } while (0)
+
+static char *hidden(size_t bytes) {
+    char *place = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (place == MAP_FAILED) abort();
+    return place;
+}
+
+static char *shown(int file, size_t offset, size_t bytes) {
+    char *place = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, offset);
+    if (place == MAP_FAILED) abort();
+    return place;
+}
+
+static int new_file(size_t bytes) {
+    int file = memfd_create("device", MFD_CLOEXEC);
+    if (file < 0 || ftruncate(file, bytes)) abort();
+    return file;
+}
+
+static size_t rounded(size_t bytes) { return (bytes + UNIT - 1) / UNIT * UNIT; }
+
+int cuInit(unsigned flags) {
+    (void)flags;
+    pthread_mutex_lock(&lock);
+    for (int device = 0; device < DEVICES && !initialized; device++) {
+        arena_files[device] = new_file(2 * ARENA);
+        arenas[device] = hidden(ARENA);
+        aliases[device] = shown(arena_files[device], 0, 2 * ARENA);
+        primary[device] = (context){.device = device, .is_primary = 1};
+        default_pools[device] = (pool){.file = -1, .device = device};
+    }
+    initialized = 1;
+    pthread_mutex_unlock(&lock);
+    return SUCCESS;
+}
+
+int cuDriverGetVersion(int *version) {
+    *version = 12040;
+    return SUCCESS;
+}
+
+int cuGetErrorName(int error, const char **name) {
+    static const struct { int error; const char *name; } names[] = {
+        {SUCCESS, "CUDA_SUCCESS"}, {INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE"},
+        {OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY"}, {NOT_INITIALIZED, "CUDA_ERROR_NOT_INITIALIZED"},
+        {NO_DEVICE, "CUDA_ERROR_INVALID_DEVICE"}, {INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT"},
+        {NO_PEER_ACCESS, "CUDA_ERROR_PEER_ACCESS_UNSUPPORTED"}, {INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE"},
+        {NOT_READY, "CUDA_ERROR_NOT_READY"}, {ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+        {NOT_SUPPORTED, "CUDA_ERROR_NOT_SUPPORTED"}, {INJECTED, "CUDA_ERROR_UNKNOWN"},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (names[i].error == error) {
+            *name = names[i].name;
+            return SUCCESS;
+        }
+    return INVALID_VALUE;
+}
+
+int cuDeviceGetCount(int *count) {
+    *count = DEVICES;
+    return initialized ? SUCCESS : NOT_INITIALIZED;
+}
+
+static int is_device(int device) { return device >= 0 && device < DEVICES; }
+
+int cuDeviceGet(int *device, int ordinal) {
+    *device = ordinal;
+    return is_device(ordinal) ? SUCCESS : NO_DEVICE;
+}
+
+int cuDeviceGetName(char *name, int room, int device) {
+    snprintf(name, room, "Device %d of no machine", device);
+    return SUCCESS;
+}
+
+int cuDeviceGetPCIBusId(char *name, int room, int device) {
+    snprintf(name, room, "0000:%02x:00.0", 0x17 + device);
+    return SUCCESS;
+}
+
+int cuDeviceTotalMem_v2(size_t *bytes, int device) {
+    (void)device;
+    *bytes = ARENA;
+    return SUCCESS;
+}
+
+int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active) {
+    MAY_FAIL();
+    if (!is_device(device)) return NO_DEVICE;
+    *flags = 0;
+    *active = primary[device].retained > 0;
+    return SUCCESS;
+}
+
+int cuDevicePrimaryCtxRetain(context **out, int device) {
+    if (!initialized) return NOT_INITIALIZED;
+    if (!is_device(device)) return NO_DEVICE;
+    __atomic_add_fetch(&primary[device].retained, 1, __ATOMIC_RELAXED);
+    *out = &primary[device];
+    return SUCCESS;
+}
+
+int cuDevicePrimaryCtxRelease_v2(int device) {
+    if (!is_device(device) || primary[device].retained == 0) return INVALID_CONTEXT;
+    __atomic_sub_fetch(&primary[device].retained, 1, __ATOMIC_RELAXED);
+    return SUCCESS;
+}
+
+int cuCtxCreate_v2(context **out, unsigned flags, int device) {
+    (void)flags;
+    if (!initialized) return NOT_INITIALIZED;
+    *out = calloc(1, sizeof **out);
+    (*out)->device = device;
+    stack[depth++] = *out;
+    return SUCCESS;
+}
+
+int cuCtxPushCurrent_v2(context *pushed) {
+    MAY_FAIL();
+    if (!pushed || depth == STACK) return INVALID_CONTEXT;
+    stack[depth++] = pushed;
+    return SUCCESS;
+}
+
+int cuCtxPopCurrent_v2(context **popped) {
+    if (!depth) return INVALID_CONTEXT;
+    *popped = stack[--depth];
+    MAY_FAIL();
+    return SUCCESS;
+}
+
+int cuCtxSetCurrent(context *now) {
+    depth = 0;
+    if (now) stack[depth++] = now;
+    return SUCCESS;
+}
+
+int cuCtxGetCurrent(context **now) {
+    *now = depth ? stack[depth - 1] : NULL;
+    return SUCCESS;
+}
+
+int cuCtxGetDevice(int *device) {
+    MAY_FAIL();
+    if (!depth) return INVALID_CONTEXT;
+    *device = stack[depth - 1]->device;
+    return SUCCESS;
+}
+
+// A free entry for a block, with the lock held.
+static block *new_block(void) {
+    block *place = NULL;
+    for (block *each = blocks; each < blocks + block_count && !place; each++)
+        if (!each->address) place = each;
+    if (!place && block_count < BLOCKS) place = &blocks[block_count++];
+    return place;
+}
+
+// Memory of a device from its arena, with the lock held: if possible a place that was freed.
+static block *from_arena(size_t bytes, int device) {
+    for (block *each = blocks; each < blocks + block_count; each++)
+        if (each->address && each->is_free && each->device == device && rounded(each->bytes) == rounded(bytes)) {
+            each->offset = (each->offset + ARENA) % (2 * ARENA);
+            each->alias = aliases[device] + each->offset;
+            return each;
+        }
+    block *place = new_block();
+    if (!place || used[device] + rounded(bytes) > ARENA) return NULL;
+    *place = (block){.address = (uintptr_t)arenas[device] + used[device], .alias = aliases[device] + used[device],
+                     .file = arena_files[device], .offset = used[device]};
+    used[device] += rounded(bytes);
+    return place;
+}
+
+static int allocate(uintptr_t *address, size_t bytes, int type, int managed, context *owner, int device) {
+    if (!initialized) return NOT_INITIALIZED;
+    if (!bytes) return INVALID_VALUE;
+    pthread_mutex_lock(&lock);
+    int is_hidden = type == TYPE_DEVICE && !managed;
+    block *place = is_hidden ? from_arena(bytes, device) : new_block();
+    if (place) {
+        block made = {.address = (uintptr_t)(is_hidden ? 0 : aligned_alloc(UNIT, rounded(bytes))), .file = -1};
+        if (is_hidden) made = *place;
+        made.bytes = bytes;
+        made.type = type;
+        made.managed = managed;
+        made.device = device;
+        made.owner = owner;
+        made.is_free = 0;
+        made.pool = NULL;
+        made.number = ++numbers;
+        if (!is_hidden) made.alias = (char *)made.address;
+        *place = made;
+        *address = made.address;
+    }
+    pthread_mutex_unlock(&lock);
+    return place ? SUCCESS : OUT_OF_MEMORY;
+}
+
+int cuMemAlloc_v2(uintptr_t *address, size_t bytes) {
+    if (!depth) return INVALID_CONTEXT;
+    context *owner = stack[depth - 1];
+    return allocate(address, bytes, TYPE_DEVICE, 0, owner, owner->device);
+}
+
+static block *block_of(uintptr_t address, size_t bytes);
+
+// Memory of a pool belongs to no context.
+int cuMemAllocAsync(uintptr_t *address, size_t bytes, stream *on) {
+    (void)on;
+    if (!depth) return INVALID_CONTEXT;
+    int device = stack[depth - 1]->device;
+    int result = allocate(address, bytes, TYPE_DEVICE, 0, NULL, device);
+    if (!result) block_of(*address, 1)->pool = &default_pools[device];
+    return result;
+}
+
+int cuMemAllocManaged(uintptr_t *address, size_t bytes, unsigned flags) {
+    (void)flags;
+    if (!depth) return INVALID_CONTEXT;
+    context *owner = stack[depth - 1];
+    return allocate(address, bytes, TYPE_DEVICE, 1, owner, owner->device);
+}
+
+int cuMemAllocHost_v2(void **address, size_t bytes) {
+    if (!depth) return INVALID_CONTEXT;
+    context *owner = stack[depth - 1];
+    return allocate((uintptr_t *)address, bytes, TYPE_HOST, 0, owner, owner->device);
+}
+
+// Enters memory that lies in a file of its own, at an address where nothing else lies.
+static int enter(uintptr_t *address, block made) {
+    pthread_mutex_lock(&lock);
+    block *place = new_block();
+    if (place) {
+        if (!made.address) made.address = (uintptr_t)hidden(rounded(made.bytes));
+        made.alias = shown(made.file, made.offset, rounded(made.bytes));
+        made.type = TYPE_DEVICE;
+        made.number = ++numbers;
+        *place = made;
+        *address = made.address;
+    }
+    pthread_mutex_unlock(&lock);
+    return place ? SUCCESS : OUT_OF_MEMORY;
+}
+
+// Removes such memory, with the lock held. The addresses stay reserved if they were before.
+static void leave(block *each, int is_reserved) {
+    munmap(each->alias, rounded(each->bytes));
+    if (!is_reserved) munmap((void *)each->address, rounded(each->bytes));
+    if (each->is_imported) {
+        close(each->file);
+        live_imports--;
+    }
+    each->address = 0;
+}
+
+int cuMemFree_v2(uintptr_t address) {
+    MAY_FAIL();
+    pthread_mutex_lock(&lock);
+    int result = INVALID_VALUE;
+    for (block *each = blocks; each < blocks + block_count; each++) {
+        if (!each->address || each->address != address || each->is_free || each->mapped) continue;
+        result = SUCCESS;
+        if (each->managed || each->type == TYPE_HOST) {
+            free((void *)address);
+            each->address = 0;
+        } else if (each->pool && each->pool->file >= 0) {
+            leave(each, 0);
+        } else {
+            memset(each->alias, 0xee, each->bytes);
+            each->is_free = 1;
+        }
+        break;
+    }
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+// The block that has all bytes from an address on.
+static block *block_of(uintptr_t address, size_t bytes) {
+    for (block *each = blocks; each < blocks + block_count; each++)
+        if (each->address && !each->is_free && address >= each->address
+            && address + bytes <= each->address + each->bytes)
+            return each;
+    return NULL;
+}
+
+int cuPointerGetAttributes(unsigned count, const int *attributes, void **data, uintptr_t address) {
+    if (!initialized) return NOT_INITIALIZED;
+    MAY_FAIL();
+    pthread_mutex_lock(&lock);
+    block *found = block_of(address, 1);
+    for (unsigned i = 0; i < count; i++)
+        switch (attributes[i]) {
+        case 1: *(context **)data[i] = found ? found->owner : NULL; break;
+        case 2: *(unsigned *)data[i] = found ? found->type : 0; break;
+        case 7: *(uint64_t *)data[i] = found ? found->number : 0; break;
+        case 8: *(unsigned *)data[i] = found ? found->managed : 0; break;
+        case 9: *(int *)data[i] = found ? found->device : -2; break;
+        case 17: *(pool **)data[i] = found ? found->pool : NULL; break;
+        default: pthread_mutex_unlock(&lock); return INVALID_VALUE;
+        }
+    pthread_mutex_unlock(&lock);
+    return SUCCESS;
+}
+
+int cuMemGetAddressRange_v2(uintptr_t *base, size_t *bytes, uintptr_t address) {
+    MAY_FAIL();
+    if (!depth) return INVALID_CONTEXT;
+    pthread_mutex_lock(&lock);
+    block *found = block_of(address, 1);
+    if (found) {
+        *base = found->address;
+        *bytes = found->bytes;
+    }
+    pthread_mutex_unlock(&lock);
+    return found ? SUCCESS : INVALID_VALUE;
+}
+
+// The place where the bytes of an address are accessible here; null if it is none of a device.
+static void *reached(uintptr_t address, size_t bytes) {
+    pthread_mutex_lock(&lock);
+    block *found = block_of(address, bytes);
+    void *place = found ? found->alias + (address - found->address) : NULL;
+    pthread_mutex_unlock(&lock);
+    return place;
+}
+
+// Handles of memory for other processes.
+
+static int may_import(int device) {
+    return !depth || stack[depth - 1]->device == device || setting("FAKE_DEVICE_PEERS", 1);
+}
+
+int cuIpcGetMemHandle(handle_bytes *out, uintptr_t address) {
+    MAY_FAIL();
+    pthread_mutex_lock(&lock);
+    block *found = block_of(address, 1);
+    int result = found && found->owner && !found->managed && found->type == TYPE_DEVICE ? SUCCESS : INVALID_VALUE;
+    if (!result) {
+        memory_handle made = {.process = getpid(), .file = found->file, .device = found->device,
+                              .offset = found->offset, .bytes = found->bytes};
+        memset(out, 0, sizeof *out);
+        memcpy(out, &made, sizeof made);
+    }
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+int cuIpcOpenMemHandle_v2(uintptr_t *address, handle_bytes given, unsigned flags) {
+    MAY_FAIL();
+    memory_handle of;
+    memcpy(&of, &given, sizeof of);
+    if (!depth) return INVALID_CONTEXT;
+    if (of.process == getpid() || flags != 1) return INVALID_CONTEXT;
+    if (!may_import(of.device)) return NO_PEER_ACCESS;
+    char name[64];
+    snprintf(name, sizeof name, "/proc/%d/fd/%d", of.process, of.file);
+    int file = open(name, O_RDWR | O_CLOEXEC);
+    if (file < 0) return INVALID_VALUE;
+    __atomic_add_fetch(&live_imports, 1, __ATOMIC_RELAXED);
+    return enter(address, (block){.bytes = of.bytes, .device = stack[depth - 1]->device, .owner = stack[depth - 1],
+                                  .file = file, .offset = of.offset, .is_imported = 1});
+}
+
+int cuIpcCloseMemHandle(uintptr_t address) {
+    MAY_FAIL();
+    pthread_mutex_lock(&lock);
+    block *found = block_of(address, 1);
+    int is_one = found && found->is_imported && found->address == address;
+    if (is_one) leave(found, 0);
+    pthread_mutex_unlock(&lock);
+    return is_one ? SUCCESS : INVALID_VALUE;
+}
+
+// Mapped memory. What describes it and who may access it is not looked at, except that it is given.
+
+int cuMemCreate(mapped **out, size_t bytes, const void *properties, uint64_t flags) {
+    (void)flags;
+    if (!properties || bytes % UNIT) return INVALID_VALUE;
+    *out = malloc(sizeof **out);
+    **out = (mapped){.file = new_file(bytes), .device = ((const int *)properties)[3], .references = 1, .bytes = bytes};
+    return SUCCESS;
+}
+
+int cuMemRelease(mapped *of) {
+    MAY_FAIL();
+    if (__atomic_sub_fetch(&of->references, 1, __ATOMIC_RELAXED) == 0) {
+        close(of->file);
+        free(of);
+    }
+    return SUCCESS;
+}
+
+int cuMemAddressReserve(uintptr_t *address, size_t bytes, size_t alignment, uintptr_t at, uint64_t flags) {
+    MAY_FAIL();
+    (void)alignment, (void)at, (void)flags;
+    *address = (uintptr_t)hidden(rounded(bytes));
+    return SUCCESS;
+}
+
+int cuMemAddressFree(uintptr_t address, size_t bytes) {
+    return munmap((void *)address, rounded(bytes)) ? INVALID_VALUE : SUCCESS;
+}
+
+int cuMemMap(uintptr_t address, size_t bytes, size_t offset, mapped *of, uint64_t flags) {
+    MAY_FAIL();
+    (void)flags;
+    if (offset || bytes > of->bytes) return INVALID_VALUE;
+    __atomic_add_fetch(&of->references, 1, __ATOMIC_RELAXED);
+    return enter(&address, (block){.address = address, .bytes = bytes, .device = of->device, .mapped = of,
+                                   .file = of->file});
+}
+
+int cuMemSetAccess(uintptr_t address, size_t bytes, const void *access, size_t count) {
+    MAY_FAIL();
+    if (!access || !count || !reached(address, bytes)) return INVALID_VALUE;
+    return SUCCESS;
+}
+
+int cuMemUnmap(uintptr_t address, size_t bytes) {
+    pthread_mutex_lock(&lock);
+    block *found = block_of(address, bytes);
+    mapped *of = found ? found->mapped : NULL;
+    if (of) leave(found, 1);
+    pthread_mutex_unlock(&lock);
+    return of ? cuMemRelease(of) : INVALID_VALUE;
+}
+
+int cuMemRetainAllocationHandle(mapped **out, void *address) {
+    MAY_FAIL();
+    pthread_mutex_lock(&lock);
+    block *found = block_of((uintptr_t)address, 1);
+    *out = found ? found->mapped : NULL;
+    if (*out) __atomic_add_fetch(&(*out)->references, 1, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&lock);
+    return *out ? SUCCESS : INVALID_VALUE;
+}
+
+int cuMemExportToShareableHandle(int *out, mapped *of, unsigned kind, uint64_t flags) {
+    MAY_FAIL();
+    (void)flags;
+    if (kind != 1) return NOT_SUPPORTED;
+    *out = fcntl(of->file, F_DUPFD_CLOEXEC, 0);
+    return *out < 0 ? INVALID_VALUE : SUCCESS;
+}
+
+int cuMemImportFromShareableHandle(mapped **out, void *descriptor, unsigned kind) {
+    MAY_FAIL();
+    struct stat found;
+    int file = fcntl((int)(intptr_t)descriptor, F_DUPFD_CLOEXEC, 0);
+    if (kind != 1 || file < 0 || fstat(file, &found)) return INVALID_VALUE;
+    *out = malloc(sizeof **out);
+    **out = (mapped){.file = file, .device = 0, .references = 1, .bytes = found.st_size};
+    return SUCCESS;
+}
+
+// Pools whose memory may be shared.
+
+int cuMemPoolCreate(pool **out, const void *properties) {
+    (void)properties;
+    *out = malloc(sizeof **out);
+    **out = (pool){.file = new_file(POOL), .device = 0};
+    return SUCCESS;
+}
+
+int cuMemPoolDestroy(pool *of) {
+    MAY_FAIL();
+    close(of->file);
+    free(of);
+    return SUCCESS;
+}
+
+int cuMemAllocFromPoolAsync(uintptr_t *address, size_t bytes, pool *of, stream *on) {
+    (void)on;
+    if (of->used + rounded(bytes) > POOL) return OUT_OF_MEMORY;
+    int result = enter(address, (block){.bytes = bytes, .device = of->device, .pool = of, .file = of->file,
+                                        .offset = of->used});
+    of->used += rounded(bytes);
+    return result;
+}
+
+int cuMemPoolExportToShareableHandle(int *out, pool *of, unsigned kind, uint64_t flags) {
+    MAY_FAIL();
+    (void)flags;
+    if (of->file < 0 || kind != 1) return INVALID_VALUE;
+    *out = fcntl(of->file, F_DUPFD_CLOEXEC, 0);
+    return SUCCESS;
+}
+
+int cuMemPoolExportPointer(handle_bytes *out, uintptr_t address) {
+    MAY_FAIL();
+    pthread_mutex_lock(&lock);
+    block *found = block_of(address, 1);
+    int is_one = found && found->pool && found->pool->file >= 0;
+    if (is_one) {
+        memory_handle made = {.offset = found->offset, .bytes = found->bytes, .device = found->device};
+        memset(out, 0, sizeof *out);
+        memcpy(out, &made, sizeof made);
+    }
+    pthread_mutex_unlock(&lock);
+    return is_one ? SUCCESS : INVALID_VALUE;
+}
+
+int cuMemPoolImportFromShareableHandle(pool **out, void *descriptor, unsigned kind, uint64_t flags) {
+    MAY_FAIL();
+    (void)flags;
+    int file = fcntl((int)(intptr_t)descriptor, F_DUPFD_CLOEXEC, 0);
+    if (kind != 1 || file < 0) return INVALID_VALUE;
+    *out = malloc(sizeof **out);
+    **out = (pool){.file = file, .device = 0};
+    return SUCCESS;
+}
+
+int cuMemPoolSetAccess(pool *of, const void *access, size_t count) {
+    MAY_FAIL();
+    return of && access && count ? SUCCESS : INVALID_VALUE;
+}
+
+static pool imported_pool = {.file = 0};
+
+int cuMemPoolImportPointer(uintptr_t *address, pool *of, const handle_bytes *given) {
+    MAY_FAIL();
+    memory_handle data;
+    memcpy(&data, given, sizeof data);
+    int file = fcntl(of->file, F_DUPFD_CLOEXEC, 0);
+    __atomic_add_fetch(&live_imports, 1, __ATOMIC_RELAXED);
+    return enter(address, (block){.bytes = data.bytes, .device = data.device, .pool = &imported_pool, .file = file,
+                                  .offset = data.offset, .is_imported = 1});
+}
+
+int cuMemHostRegister_v2(void *address, size_t bytes, unsigned flags) {
+    MAY_FAIL();
+    if (!depth || !address || !bytes || flags != 1) return INVALID_VALUE;
+    __atomic_add_fetch(&live_registrations, 1, __ATOMIC_RELAXED);
+    return SUCCESS;
+}
+
+int cuMemHostUnregister(void *address) {
+    if (!address) return INVALID_VALUE;
+    __atomic_sub_fetch(&live_registrations, 1, __ATOMIC_RELAXED);
+    return SUCCESS;
+}
+
+// Streams, events and copies.
+
+static void perform(const copy *each) {
+    for (size_t row = 0; row < each->height; row++)
+        memcpy((char *)each->to + row * each->to_pitch, (const char *)each->from + row * each->from_pitch,
+               each->width);
+}
+
+static void *work(void *argument) {
+    stream *of = argument;
+    long delay = setting("FAKE_DEVICE_DELAY_US", 20);
+    pthread_mutex_lock(&of->lock);
+    for (;;) {
+        while (!of->first) {
+            pthread_cond_wait(&of->changed, &of->lock);
+            pthread_mutex_unlock(&of->lock);
+            if (delay) usleep(delay);
+            pthread_mutex_lock(&of->lock);
+        }
+        copy *each = of->first;
+        of->first = each->next;
+        if (!of->first) of->last = NULL;
+        pthread_mutex_unlock(&of->lock);
+        perform(each);
+        free(each);
+        pthread_mutex_lock(&of->lock);
+        of->done++;
+        pthread_cond_broadcast(&of->changed);
+    }
+    return NULL;
+}
+
+int cuStreamCreate(stream **out, unsigned flags) {
+    MAY_FAIL();
+    (void)flags;
+    if (!depth) return INVALID_CONTEXT;
+    stream *made = calloc(1, sizeof *made);
+    made->owner = stack[depth - 1];
+    pthread_mutex_init(&made->lock, NULL);
+    pthread_cond_init(&made->changed, NULL);
+    pthread_t worker;
+    pthread_create(&worker, NULL, work, made);
+    pthread_detach(worker);
+    __atomic_add_fetch(&live_streams, 1, __ATOMIC_RELAXED);
+    *out = made;
+    return SUCCESS;
+}
+
+static void wait_until(stream *of, unsigned long number) {
+    pthread_mutex_lock(&of->lock);
+    while (of->done < number) pthread_cond_wait(&of->changed, &of->lock);
+    pthread_mutex_unlock(&of->lock);
+}
+
+int cuStreamSynchronize(stream *of) {
+    pthread_mutex_lock(&of->lock);
+    unsigned long queued = of->queued;
+    pthread_mutex_unlock(&of->lock);
+    wait_until(of, queued);
+    MAY_FAIL();
+    return SUCCESS;
+}
+
+int cuEventCreate(event **out, unsigned flags) {
+    MAY_FAIL();
+    (void)flags;
+    if (!depth) return INVALID_CONTEXT;
+    *out = calloc(1, sizeof **out);
+    __atomic_add_fetch(&live_events, 1, __ATOMIC_RELAXED);
+    return SUCCESS;
+}
+
+int cuEventRecord(event *of, stream *on) {
+    MAY_FAIL();
+    if (!depth || on->owner != stack[depth - 1]) return INVALID_HANDLE;
+    pthread_mutex_lock(&on->lock);
+    *of = (event){.on = on, .number = on->queued};
+    pthread_mutex_unlock(&on->lock);
+    return SUCCESS;
+}
+
+int cuEventQuery(event *of) {
+    MAY_FAIL();
+    if (!depth || !of->on) return INVALID_HANDLE;
+    pthread_mutex_lock(&of->on->lock);
+    int is_over = of->on->done >= of->number;
+    pthread_mutex_unlock(&of->on->lock);
+    return is_over ? SUCCESS : NOT_READY;
+}
+
+int cuEventSynchronize(event *of) {
+    if (!depth || !of->on) return INVALID_HANDLE;
+    wait_until(of->on, of->number);
+    MAY_FAIL();
+    return SUCCESS;
+}
+
+int cuEventDestroy_v2(event *of) {
+    MAY_FAIL();
+    __atomic_sub_fetch(&live_events, 1, __ATOMIC_RELAXED);
+    free(of);
+    return SUCCESS;
+}
+
+static int queue(stream *on, copy wanted) {
+    if (!depth) return INVALID_CONTEXT;
+    __atomic_add_fetch(&copies, 1, __ATOMIC_RELAXED);
+    if (!wanted.to || !wanted.from) return INVALID_VALUE;
+    if (!on) {
+        perform(&wanted);
+        return SUCCESS;
+    }
+    if (on->owner != stack[depth - 1]) return INVALID_HANDLE;
+    copy *each = malloc(sizeof *each);
+    *each = wanted;
+    each->next = NULL;
+    pthread_mutex_lock(&on->lock);
+    if (on->last) on->last->next = each;
+    else on->first = each;
+    on->last = each;
+    on->queued++;
+    pthread_cond_broadcast(&on->changed);
+    pthread_mutex_unlock(&on->lock);
+    return SUCCESS;
+}
+
+static copy line(void *to, const void *from, size_t bytes) {
+    return (copy){.to = to, .from = from, .width = bytes, .height = 1};
+}
+
+int cuMemcpyDtoHAsync_v2(void *to, uintptr_t from, size_t bytes, stream *on) {
+    MAY_FAIL();
+    return queue(on, line(to, reached(from, bytes), bytes));
+}
+
+int cuMemcpyHtoDAsync_v2(uintptr_t to, const void *from, size_t bytes, stream *on) {
+    MAY_FAIL();
+    return queue(on, line(reached(to, bytes), from, bytes));
+}
+
+int cuMemcpyDtoDAsync_v2(uintptr_t to, uintptr_t from, size_t bytes, stream *on) {
+    MAY_FAIL();
+    __atomic_add_fetch(&direct_copies, 1, __ATOMIC_RELAXED);
+    return queue(on, line(reached(to, bytes), reached(from, bytes), bytes));
+}
+
+int cuMemcpyDtoH_v2(void *to, uintptr_t from, size_t bytes) {
+    return queue(NULL, line(to, reached(from, bytes), bytes));
+}
+
+int cuMemcpyHtoD_v2(uintptr_t to, const void *from, size_t bytes) {
+    return queue(NULL, line(reached(to, bytes), from, bytes));
+}
+
+typedef struct {
+    size_t source_x, source_y;
+    unsigned source_type;
+    const void *source_host;
+    uintptr_t source_device;
+    void *source_array;
+    size_t source_pitch, target_x, target_y;
+    unsigned target_type;
+    void *target_host;
+    uintptr_t target_device;
+    void *target_array;
+    size_t target_pitch, width, height;
+} copy_2d;
+
+int cuMemcpy2DAsync_v2(const copy_2d *given, stream *on) {
+    MAY_FAIL();
+    size_t rows = given->height ? given->height - 1 : 0;
+    if (given->source_pitch < given->width || given->target_pitch < given->width) return INVALID_VALUE;
+    size_t reads = rows * given->source_pitch + given->width, writes = rows * given->target_pitch + given->width;
+    int is_direct = given->target_type != TYPE_HOST && given->source_type != TYPE_HOST;
+    if (is_direct) __atomic_add_fetch(&direct_copies, 1, __ATOMIC_RELAXED);
+    copy wanted = {
+        .to = given->target_type == TYPE_HOST ? given->target_host : reached(given->target_device, writes),
+        .from = given->source_type == TYPE_HOST ? given->source_host : reached(given->source_device, reads),
+        .width = given->width, .height = given->height,
+        .to_pitch = given->target_pitch, .from_pitch = given->source_pitch,
+    };
+    return queue(on, wanted);
+}
+
+// What was done, and what exists: copies, copies between devices, events, imports, registrations, streams.
+void fake_device_counts(long out[6]) {
+    out[0] = __atomic_load_n(&copies, __ATOMIC_RELAXED);
+    out[1] = __atomic_load_n(&direct_copies, __ATOMIC_RELAXED);
+    out[2] = __atomic_load_n(&live_events, __ATOMIC_RELAXED);
+    out[3] = __atomic_load_n(&live_imports, __ATOMIC_RELAXED);
+    out[4] = __atomic_load_n(&live_registrations, __ATOMIC_RELAXED);
+    out[5] = __atomic_load_n(&live_streams, __ATOMIC_RELAXED);
+}
