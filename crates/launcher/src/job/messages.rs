@@ -253,7 +253,9 @@ pub(super) fn first_of_failures(failures: u32, first: &str, code: i32) -> String
         1 => "; one more failed later".to_owned(),
         more => format!("; {more} more failed later"),
     };
+    // When it failed, others went on; now all have ended.
     let first = first.lines().next().unwrap_or_default();
+    let first = first.split("; the other ").next().unwrap_or_default();
     format!("the job ends with exit code {code}, because {first}{others}")
 }
 
@@ -288,6 +290,19 @@ pub(super) fn out_of_reach(host: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nobody_goes_on_when_the_job_ends() {
+        let failed = FailedProcess { rank: 1, process: 7, host: "a", crash: None, last_lines: &[] };
+        for others in [0, 1, 5] {
+            let death = death(&failed, "was killed", others, Consequence::JobGoesOn);
+            assert_eq!(
+                first_of_failures(2, &death, 137),
+                "the job ends with exit code 137, because rank 1 (process 7 on a) was killed; \
+                 one more failed later"
+            );
+        }
+    }
 
     #[test]
     fn only_bad_ends_are_failures() {
