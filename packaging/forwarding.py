@@ -33,8 +33,8 @@ def library(name, target, machine):
     sections_at = -(-(loaded + len(names)) // 8) * 8
     # Kind, flags and addresses of what is loaded, and that the stack is not executed.
     segments = [(1, 6, 0, loaded, PAGE), (2, 6, dynamic, len(tables), 8), (0x6474e551, 6, 0, 0, 16)]
-    # Name, kind, flags, place, length, section of its texts, further number, alignment, length of an
-    # entry: debuggers and auditwheel read sections.
+    # Name, kind, flags, place, length, section of its texts, further number, alignment, length of
+    # an entry. Debuggers and auditwheel read sections.
     sections = [(0,) * 9, (of_sections[0], 6, 3, dynamic, len(tables), 2, 0, 8, 16), (of_sections[1], 3, 2, at["strings"], len(strings), 0, 0, 1, 0),
                 (of_sections[2], 11, 2, at["symbols"], 24, 2, 1, 8, 24), (of_sections[3], 5, 2, at["hash"], 20, 3, 0, 8, 4),
                 (of_sections[4], 3, 0, loaded, len(names), 0, 0, 1, 0)]

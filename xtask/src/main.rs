@@ -1,8 +1,8 @@
 //! Tasks of the workspace. `cargo xtask codegen` generates files from the tables of the MPI ABI.
 //! `cargo xtask codegen --check` checks whether they are current. `cargo xtask fortran-programs
-//! FOLDER` writes the programs that call every Fortran routine into a folder, `cargo xtask man-pages
-//! SHARE` the man pages of all functions, and `cargo xtask site-pages FOLDER` the pages of the site
-//! about them.
+//! FOLDER` writes the programs that call every Fortran routine into a folder, `cargo xtask
+//! man-pages SHARE` the man pages of all functions, and `cargo xtask site-pages FOLDER` the pages
+//! of the site about them.
 
 #![forbid(unsafe_code)]
 

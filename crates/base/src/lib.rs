@@ -3,6 +3,7 @@
 
 pub mod causes;
 pub mod error;
+mod folding;
 pub mod hashing;
 pub mod ids;
 pub mod label;
@@ -18,6 +19,7 @@ mod version;
 
 pub use causes::without_error_numbers;
 pub use error::{Error, ErrorClass, Result};
+pub use folding::folded;
 pub use ids::{ContextId, GateId, RailId};
 pub use label::MessageLabel;
 pub use network::{GridDimension, NetworkDistances};

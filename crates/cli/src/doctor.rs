@@ -20,7 +20,7 @@ use runtime::{configuration, samples};
 use serde::{Deserialize, Serialize};
 
 use crate::prefix;
-use finding::{Finding, Verdict};
+use finding::{Finding, PageForm, Verdict};
 pub use machine::oversubscription;
 
 /// The options of `combray doctor`.
@@ -72,20 +72,21 @@ pub fn run(options: &DoctorOptions) -> Result<i32, String> {
     let mut own = report_here()?;
     own.findings.extend(allocation);
     own.findings.extend(hosts::foreign_variables());
+    let form = PageForm::here();
     println!("Combray {} in {}\n", own.version, own.prefix.display());
-    print!("{}", own.page());
+    print!("{}", own.page(form));
     let mut all: Vec<Finding> = Vec::new();
     if !hosts.is_empty() {
         let others = hosts::reports(options, &hosts);
         for (host, report) in &others {
             match report {
-                Ok(report) => print!("\n{}", report.short_page()),
-                Err(cause) => print!("\n{}", hosts::unreachable(host, cause).page_of(host)),
+                Ok(report) => print!("\n{}", report.short_page(form)),
+                Err(cause) => print!("\n{}", hosts::unreachable(host, cause).page_of(host, form)),
             }
         }
         let between = hosts::between(options, &own, &hosts, &others);
         println!("\nBetween the hosts");
-        between.iter().for_each(|finding| print!("{finding}"));
+        between.iter().for_each(|finding| print!("{}", finding.text(form)));
         all.extend(between);
         for (host, report) in others {
             match report {
@@ -123,18 +124,18 @@ impl HostReport {
         self.findings.iter().any(|finding| finding.verdict == Verdict::Fault)
     }
 
-    fn page(&self) -> String {
-        let lines = self.findings.iter().map(Finding::to_string);
+    fn page(&self, form: PageForm) -> String {
+        let lines = self.findings.iter().map(|finding| finding.text(form));
         format!("{}\n", self.host) + &lines.collect::<String>()
     }
 
     /// Only the findings that are not fit.
-    fn short_page(&self) -> String {
+    fn short_page(&self, form: PageForm) -> String {
         let (fit, others): (Vec<_>, Vec<_>) =
             self.findings.iter().partition(|finding| finding.verdict == Verdict::Fit);
-        let lines: String = others.into_iter().map(Finding::to_string).collect();
+        let lines: String = others.into_iter().map(|finding| finding.text(form)).collect();
         let fit = Finding::fit("other checks", format!("{} are fine", fit.len()));
-        format!("{}\n{lines}{fit}", self.host)
+        format!("{}\n{lines}{}", self.host, fit.text(form))
     }
 }
 

@@ -20,7 +20,7 @@ use serde_json::json;
 use sys::cores;
 use topology::Locality;
 
-use crate::output::print;
+use crate::output::{print, print_page};
 use crate::prefix;
 use choices::ShownCommunicator;
 
@@ -52,14 +52,14 @@ pub enum Topic<'a> {
 pub fn run(topic: Topic) -> Result<i32, String> {
     let text = match topic {
         Topic::Summary => summary(&prefix::find()?),
-        Topic::Json => json(&prefix::find()?),
+        Topic::Json => return print(&json(&prefix::find()?)).map(|()| 0),
         Topic::Unsupported => UNSUPPORTED.to_owned(),
         Topic::Variables => variables(),
         Topic::Program(path) => program(path, &prefix::find()?)?,
         Topic::Collectives(communicator) => choices::explain(communicator)?,
         Topic::Copying => copying::explain(),
     };
-    print(&text)?;
+    print_page(&text)?;
     Ok(0)
 }
 

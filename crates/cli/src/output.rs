@@ -1,6 +1,8 @@
 //! Output of commands.
 
+use std::env;
 use std::io::{self, Write};
+use std::os::fd::AsRawFd;
 use std::process;
 
 /// Replaces the standard library's macro of this name, which panics if the reader has closed the
@@ -26,6 +28,29 @@ pub fn print(text: &str) -> Result<(), String> {
         }
         _ => Ok(()),
     }
+}
+
+/// Writes text for people to standard output. Long lines are broken for a terminal.
+///
+/// # Errors
+/// Those of [`print`].
+pub fn print_page(text: &str) -> Result<(), String> {
+    match columns() {
+        Some(columns) => print(&base::folded(text, columns)),
+        None => print(text),
+    }
+}
+
+/// The columns of the terminal at standard output; `None` if there is none.
+pub fn columns() -> Option<usize> {
+    sys::process::terminal_columns(io::stdout().as_raw_fd())
+}
+
+/// Whether text at standard output may have colours: at a terminal, unless the user has set
+/// `NO_COLOR` (no-color.org) or the terminal is a simple one.
+pub fn has_colours() -> bool {
+    let is_unwanted = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    columns().is_some() && !is_unwanted && env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
 /// Writes to standard output. If that fails, ends the process with a message.

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use base::variables;
 use launcher::jobs;
 
-use crate::output::print;
+use crate::output::{print, print_page};
 use crate::raster;
 
 /// The options of `combray ps`.
@@ -106,7 +106,7 @@ fn show(report: &jobs::JobReport, options: &PsOptions) -> Result<(), String> {
     }
     match options.json {
         true => print(&(text(report)? + "\n")),
-        false => print(&jobs::table(report)),
+        false => print_page(&jobs::table(report)),
     }
 }
 

@@ -266,6 +266,7 @@ fn parse_with_hosts(words: &[OsString], default: &[Host]) -> Result<RunRequest, 
                     --dry-run to see what would run where"
             .to_owned());
     }
+    foreign.set_networks(&mut plan)?;
     follow_environment(&mut plan)?;
     let shown = shows_allocation.then(|| {
         let source = file.or(allocation.as_ref().map(|found| found.name.as_str()));
@@ -527,7 +528,7 @@ impl ProgramReader<'_> {
                 Ok(())
             }
             Meaning::Launcher => {
-                self.plan.access = named_launcher(name, &value)?;
+                self.plan.access = hosts::named_launcher(name, &value)?;
                 Ok(())
             }
             Meaning::Interface => {
@@ -605,26 +606,16 @@ impl ProgramReader<'_> {
     }
 }
 
-/// The start command of a launcher that MPICH's option names.
-fn named_launcher(option: &str, name: &str) -> Result<HostAccess, String> {
-    let shell = |words: &[&str]| HostAccess::Shell(words.iter().map(OsString::from).collect());
-    match name {
-        // MPICH starts all processes on this machine by it; other hosts are reached as usual.
-        "fork" => Ok(HostAccess::Ssh),
-        "ssh" => Ok(shell(&["ssh", "-x", "-o", "BatchMode=yes"])),
-        "rsh" => Ok(shell(&["rsh"])),
-        "slurm" => Ok(HostAccess::Srun(OwnHost::Directly)),
-        "lsf" => Ok(shell(&["blaunch"])),
-        _ => Err(format!(
-            "{option} needs fork, ssh, rsh, slurm or lsf, but got \"{name}\"; --launch-agent names any \
-             command with the same arguments as ssh"
-        )),
-    }
-}
-
 impl ProgramReader<'_> {
     /// Sets how processes are mapped, bound or ranked. The last option wins.
     fn set_policy(&mut self, option: PolicyOption, words: &str) -> Result<(), String> {
+        if option == PolicyOption::BindTo {
+            let listed = words.strip_prefix("user:").map(hosts::listed_slots).transpose()?;
+            self.plan.listed_slots = listed.clone().unwrap_or_default();
+            if listed.is_some() {
+                return Ok(());
+            }
+        }
         let hosts = self.plan.policy.set(option, words)?;
         let HostOrder { in_turn, per_host, oversubscribe } = hosts;
         if option == PolicyOption::MapBy {

@@ -309,7 +309,7 @@ fn a_failure_elsewhere_ends_all_with_one_message() {
     let (code, _, err) = run_on("a,b,localhost", &["sh", "-c", script]);
     assert_eq!(code, Some(7));
     assert!(err.contains("on b) ended with exit code 7; the other 2 processes"), "{err}");
-    assert!(err.contains("    last words") && err.matches("combray:").count() == 1, "{err}");
+    assert!(err.contains("last words") && err.matches("combray:").count() == 1, "{err}");
     let (code, _, err) =
         run_on("a,b", &["sh", "-c", "[ $PMI_RANK = 0 ] || kill -SEGV $$; sleep 9"]);
     assert_eq!(code, Some(139));

@@ -53,7 +53,7 @@ fn a_failure_ends_all_with_one_message() {
     let (code, _, err) = run(&["-n", "3", "sh", "-c", script]);
     assert_eq!(code, Some(7));
     assert!(err.contains("rank 1 ") && err.contains("exit code 7"), "{err}");
-    assert!(err.contains("the other 2 processes") && err.contains("    last words"), "{err}");
+    assert!(err.contains("the other 2 processes") && err.contains("last words"), "{err}");
     assert_eq!(err.matches("combray:").count(), 1, "{err}");
 }
 
@@ -353,6 +353,49 @@ fn typed(script: &str, question: &str, words: &str) -> String {
 fn a_person_at_a_terminal_is_asked_and_heard() {
     let script = "if [ $PMI_RANK = 0 ]; then printf \"how many? \"; read x; echo got $x; fi";
     assert!(typed(script, "how many? ", "42\n").contains("got 42"));
+}
+
+/// A single process has the terminal for input, output and errors; the shell has it afterwards.
+#[test]
+fn a_single_process_has_the_terminal_itself() {
+    let combray = env!("CARGO_BIN_EXE_combray");
+    let test = "[ -t 0 ] && [ -t 1 ] && [ -t 2 ] && printf \"first? \" && read x && echo got $x";
+    let after = "printf \"second? \"; read y; echo then $y";
+    let command = format!("sh -c '{combray} run -n 1 sh -c '\\''{test}'\\''; {after}'");
+    let mut terminal = Command::new("script");
+    terminal.args(["-qec", &command, "/dev/null"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = terminal.spawn().unwrap();
+    let (mut input, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let (mut out, mut byte) = (Vec::new(), [0]);
+    for (question, answer) in [("first? ", "4\n"), ("second? ", "2\n")] {
+        while !String::from_utf8_lossy(&out).contains(question) {
+            let text = String::from_utf8_lossy(&out);
+            assert_eq!(std::io::Read::read(&mut output, &mut byte).unwrap(), 1, "{text}");
+            out.push(byte[0]);
+        }
+        std::io::Write::write_all(&mut input, answer.as_bytes()).unwrap();
+    }
+    std::io::Read::read_to_end(&mut output, &mut out).unwrap();
+    assert!(child.wait().unwrap().success());
+    let text = String::from_utf8_lossy(&out);
+    assert!(text.contains("got 4") && text.contains("then 2"), "{text}");
+}
+
+/// Lines that stand just before the message, at the same place, are not repeated.
+#[test]
+fn last_lines_are_repeated_only_elsewhere() {
+    let script = "echo last words >&2; exit 3";
+    let (code, _, err) = run(&["-n", "2", "sh", "-c", script]);
+    assert_eq!(code, Some(3));
+    assert!(err.contains("last words") && !err.contains("its last lines"), "{err}");
+    let folder = tempfile::tempdir().unwrap();
+    let pattern = format!("{}/%r", folder.path().display());
+    let (_, _, err) = run(&["-n", "2", "-errfile-pattern", &pattern, "sh", "-c", script]);
+    assert!(err.contains("its last lines:\n    last words"), "{err}");
+    let (_, _, err) = run(&["-n", "2", "sh", "-c", "echo last words; exit 3"]);
+    assert!(err.contains("its last lines:\n    last words"), "{err}");
+    let many = ["-n", "20", "--oversubscribe", "sh", "-c", script];
+    assert!(run(&many).2.contains("its last lines:\n    last words"));
 }
 
 #[test]

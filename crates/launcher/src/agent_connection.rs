@@ -9,7 +9,7 @@ use std::process::{ChildStderr, ChildStdout, Stdio};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use sys::process::{self, DescriptorLimit, End, Interest, ProcessBinding, signal};
+use sys::process::{self, DescriptorLimit, End, Foreground, Interest, ProcessBinding, signal};
 
 use super::heartbeats::{self, Heartbeats, SharedOutputQueue};
 use super::output_queues::OutputQueue;
@@ -67,13 +67,19 @@ impl AgentConnection {
         let words = [own_path.as_os_str(), OsStr::new("agent"), &seconds];
         let mut command = access.command(host, &words);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = process::spawn_bound(&mut command, &[], descriptors, &ProcessBinding::Free)
-            .map_err(|cause| {
-                LaunchError::new(format!(
-                    "{host} cannot be reached, as {} cannot be started: {cause}",
-                    command.get_program().display()
-                ))
-            })?;
+        let mut child = process::spawn_bound(
+            &mut command,
+            &[],
+            descriptors,
+            &ProcessBinding::Free,
+            Foreground::Stays,
+        )
+        .map_err(|cause| {
+            LaunchError::new(format!(
+                "{host} cannot be reached, as {} cannot be started: {cause}",
+                command.get_program().display()
+            ))
+        })?;
         let orders = child.stdin.take().map(OwnedFd::from).map(File::from).map(OutputQueue::new);
         let orders = orders.map(|output_queue| SharedOutputQueue::new(Mutex::new(output_queue)));
         let (reports, errors) = (child.stdout.take(), child.stderr.take());

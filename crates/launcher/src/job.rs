@@ -118,6 +118,8 @@ pub struct JobSetup {
     pub rank_slots: Vec<Option<String>>,
     /// The other end of the launcher's standard input and output.
     pub console: Console,
+    /// Where messages and errors go.
+    pub outlet: MessageOutlet,
     /// When requests of ranks are answered for the first time.
     pub start_of_ranks: StartOfRanks,
     /// What the system reports about this machine.
@@ -133,6 +135,15 @@ pub enum Console {
     Terminal,
     /// A file, a pipe, or nothing.
     File,
+}
+
+/// Where messages of the launcher and errors of ranks go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MessageOutlet {
+    /// Whether output of ranks goes there, too.
+    pub is_that_of_output: bool,
+    /// The columns of the terminal; none: it is no terminal.
+    pub columns: Option<usize>,
 }
 
 /// When the requests of ranks are answered for the first time.
@@ -170,6 +181,7 @@ pub struct JobState<'a> {
     launcher: u32,
     is_spawned: bool,
     console: Console,
+    outlet: MessageOutlet,
     probes: SystemProbes,
     measures_tree: bool,
     /// The requests to the PMI server that wait for a debugger; none once there is none to wait
@@ -240,6 +252,7 @@ impl<'a> JobState<'a> {
             launcher: setup.launcher,
             is_spawned: setup.is_spawned,
             console: setup.console,
+            outlet: setup.outlet,
             probes: setup.probes,
             measures_tree: setup.measures_tree,
             held: (setup.start_of_ranks == StartOfRanks::AfterDebugger).then(Vec::new),

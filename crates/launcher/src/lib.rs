@@ -27,6 +27,7 @@ mod preview;
 mod process_table;
 mod program;
 pub mod protocol;
+pub mod rank_slots;
 pub mod rankfile;
 mod slot_table;
 mod spawned;
@@ -53,12 +54,14 @@ pub use parent_link::ParentLink;
 pub use placement::{Host, is_host_name, slots};
 use placement::{HostAssignment, HostRequest};
 pub use preview::{Preview, preview};
+use rank_slots::RankSlots;
 use rankfile::RankPlace;
 pub use slot_table::{SlotTable, WithoutSlot};
 pub use spawned::{
     AddressedOrder, Claim, SlotExpectation, SpawnedMessage, SpawnedNotice, SpawnedOrder,
     SpawnedOrigin, SpawnedSummary,
 };
+use supervisor::input_source::InputSource;
 use sys::cores;
 use terminal_input::TerminalInput;
 use topology::HostNetwork;
@@ -102,6 +105,8 @@ pub struct JobPlan {
     /// The place of each rank, which overrides the hosts of the programs. Empty: no rankfile was
     /// given.
     pub rankfile: Vec<RankPlace>,
+    /// The hardware threads of the processes of each machine in turn, if the user lists them.
+    pub listed_slots: Vec<RankSlots>,
     /// The hosts of the job whose processes have spawned this one. Empty: it was not spawned, or
     /// that job has no such hosts.
     pub slot_table: SlotTable,
@@ -148,6 +153,21 @@ impl JobPlan {
             rankfile::placement(&self.rankfile, processes, is_local)
         };
         placement.and_then(HostAssignment::checked).map_err(LaunchError::new)
+    }
+
+    /// Whether the job is a single process on this machine whose output nobody changes or copies.
+    fn is_alone_here(&self) -> bool {
+        let is_single = matches!(self.applications[..], [Application { processes: 1, .. }]);
+        is_single
+            && self.output == OutputForm::default()
+            && self.placement().is_ok_and(|placement| placement.hosts == [None])
+    }
+
+    /// Returns the hardware threads that the user has chosen for a rank, which is the process with
+    /// number `local_rank` of its machine.
+    fn chosen_slots(&self, rank: usize, local_rank: usize) -> Option<RankSlots> {
+        let listed = || self.listed_slots.iter().cycle().nth(local_rank).cloned();
+        self.rankfile.get(rank).and_then(|place| place.slots.clone()).or_else(listed)
     }
 
     /// Whether processes share slots with others, for lack of free ones.
@@ -274,13 +294,21 @@ impl From<io::Error> for LaunchError {
 /// There are not enough slots, a program does not exist or cannot be run, or no connection to a
 /// host can be attempted. Nothing was started then.
 pub fn run(plan: &JobPlan) -> Result<i32, LaunchError> {
-    let (keyboard, typed) = TerminalInput::open()?;
+    let is_handed_over = plan.is_alone_here() && terminal_input::is_ours();
+    let (keyboard, input) = match is_handed_over {
+        true => (TerminalInput::none(), InputSource::Terminal),
+        false => TerminalInput::open()?,
+    };
     let launcher = std::process::id();
     // If the system lacks what the table needs, debuggers get no table.
     let (reader, writer) = process_table::open().ok().unzip();
-    guard::run_guarded(Source::User, (keyboard, reader), |guard, signals| {
-        supervisor::supervise(plan, (launcher, guard), signals, (typed, writer), None)
-    })
+    let code = guard::run_guarded(Source::User, (keyboard, reader), |guard, signals| {
+        supervisor::supervise(plan, (launcher, guard), signals, (input, writer), None)
+    });
+    if is_handed_over {
+        terminal_input::take_back();
+    }
+    code
 }
 
 /// Runs a job that a process of another job has spawned, to its end. `origin` reports to that
@@ -294,7 +322,8 @@ pub fn run_spawned(plan: &JobPlan, origin: SpawnedOrigin) -> Result<i32, LaunchE
     let (reader, writer) = process_table::open().ok().unzip();
     guard::run_guarded(Source::User, (TerminalInput::none(), reader), |guard, signals| {
         let identity = (launcher, guard);
-        supervisor::supervise(plan, identity, signals, (None, writer), Some(origin))
+        let input = InputSource::Nothing;
+        supervisor::supervise(plan, identity, signals, (input, writer), Some(origin))
     })
 }
 

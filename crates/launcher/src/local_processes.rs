@@ -36,7 +36,7 @@ use asking::PendingQuestion;
 use cpuset_assignment::{CpusetAssignment, OwnCores};
 use other_libraries::LibraryWatch;
 use parking::{Parking, TOGETHER};
-use rank::{DESCRIPTORS_OF_RANK, OpenedForRank, RankDescriptor, RankProcess};
+use rank::{DESCRIPTORS_OF_RANK, OpenedForRank, Outlet, RankDescriptor, RankProcess};
 use tracing::LocalTraces;
 use variables::RankIdentity;
 pub(super) use variables::stale;
@@ -47,6 +47,8 @@ pub(super) enum StandardInput {
     Inherited,
     /// What is typed at the launcher's terminal.
     Typed(PipeReader),
+    /// The launcher's terminal, to which rank 0 also writes.
+    Terminal,
     /// What orders bring.
     Relayed,
     /// Nothing.
@@ -163,6 +165,7 @@ impl LocalProcesses {
                     let processes = self.ranks.iter().map(|rank| rank.process).collect();
                     reports.push(AgentReport::Started(processes));
                     lines.into_iter().for_each(|(rank, line)| self.print(rank, &line, reports));
+                    reports.extend(self.ranks.iter().flat_map(RankProcess::unread_outputs));
                 }
                 Err(error) => {
                     end_descendants();
@@ -248,12 +251,17 @@ impl LocalProcesses {
             let program = &start.programs[program as usize];
             let place =
                 RankIdentity { rank, size: start.size, local_rank, local_size, job: &start.job };
+            let outlet = match self.input {
+                Some(StandardInput::Terminal) => Outlet::LaunchersTerminal,
+                _ if start.has_terminal => Outlet::OwnTerminal,
+                _ => Outlet::Pipes,
+            };
             let started = self.input_of(rank).and_then(|input| {
                 let ahead = self.opened.get(local_rank as usize);
                 RankProcess::start(
                     &place,
                     program,
-                    (input, start.has_terminal),
+                    (input, outlet),
                     self.descriptors,
                     &cpuset_assignment,
                     OpenedForRank {
@@ -354,7 +362,7 @@ impl LocalProcesses {
         }
         match self.input.take() {
             None | Some(StandardInput::Nothing) => no_input(),
-            Some(StandardInput::Inherited) => Ok(Stdio::inherit()),
+            Some(StandardInput::Inherited | StandardInput::Terminal) => Ok(Stdio::inherit()),
             Some(StandardInput::Typed(pipe)) => Ok(OwnedFd::from(pipe).into()),
             Some(StandardInput::Relayed) => {
                 let (reader, writer) = process::pipe()?;

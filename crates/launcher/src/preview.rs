@@ -28,9 +28,12 @@ pub fn preview(plan: &JobPlan, topology: &Topology) -> Result<Vec<Preview>, Laun
         let numbers: Vec<u32> = ranks.iter().map(|rank| *rank as u32).collect();
         let cpusets = binding::plan(topology, topology.root(), &numbers, &plan.policy);
         let host = name.clone().unwrap_or_else(host_name);
-        for (rank, cpuset) in ranks.into_iter().zip(cpusets.map_err(LaunchError::new)?) {
-            let own = plan.rankfile.get(rank).and_then(|place| place.cpuset.clone());
-            let cpuset = own.or(cpuset);
+        let ranks = ranks.into_iter().zip(cpusets.map_err(LaunchError::new)?);
+        for (local_rank, (rank, planned)) in ranks.enumerate() {
+            let cpuset = match plan.chosen_slots(rank, local_rank) {
+                Some(slots) => Some(slots.of_rank(rank as u32, topology)?),
+                None => planned,
+            };
             previews[rank] = Some(Preview { host: host.clone(), cpuset });
         }
     }

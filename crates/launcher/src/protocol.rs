@@ -17,7 +17,8 @@ use std::time::Duration;
 
 use sys::process::End;
 
-use crate::binding::{Cpuset, Policy};
+use crate::binding::Policy;
+use crate::rank_slots::RankSlots;
 pub use connections::{
     AgentStart, ConnectionEvent, ConnectionOrder, ForwardedReports, PART_BYTES_MAX,
 };
@@ -26,7 +27,7 @@ pub(crate) use report_parser::ReportParser;
 pub(crate) use rules::{OrderRules, ReportRules};
 
 /// The version of the protocol.
-pub(crate) const VERSION: u32 = 10;
+pub(crate) const VERSION: u32 = 11;
 
 /// The beginning of the agent's first line.
 const GREETING: &str = "combray-agent/";
@@ -90,8 +91,8 @@ pub struct Start {
     pub reports_pools: bool,
     /// Whether the launcher's output is a terminal, so that each process gets one, too.
     pub has_terminal: bool,
-    /// For each process the cpuset that the user chose, if any.
-    pub cpusets: Vec<Cpuset>,
+    /// For each process the hardware threads that the user chose, if any.
+    pub slots: Vec<Option<RankSlots>>,
     /// The memory for the trace of each process, in bytes; 0: there is no trace.
     pub trace_bytes: u32,
 }
@@ -233,8 +234,10 @@ impl AgentOrder {
                 frame.push(u8::from(start.reports_bindings));
                 frame.push(u8::from(start.reports_pools));
                 frame.push(u8::from(start.has_terminal));
-                frame.list(&start.cpusets, |frame, cpuset| {
-                    frame.list(cpuset.as_slice(), Emit::threads);
+                frame.list(&start.slots, |frame, slots| {
+                    frame.list(slots.as_slice(), |frame, slots| {
+                        frame.text(slots.to_string().as_bytes());
+                    });
                 });
                 frame.number(start.trace_bytes);
             }
@@ -297,7 +300,8 @@ impl AgentOrder {
                 reports_bindings: fields.byte()? != 0,
                 reports_pools: fields.byte()? != 0,
                 has_terminal: fields.byte()? != 0,
-                cpusets: fields.list(|fields| fields.option(Parse::threads))?,
+                slots: fields
+                    .list(|fields| fields.option(|fields| RankSlots::parse(&fields.string()?)))?,
                 trace_bytes: fields.number().filter(|bytes| *bytes < TRACE_BYTES_MAX)?,
             }),
             2 => Self::Input(fields.text()?.to_vec()),

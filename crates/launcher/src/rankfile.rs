@@ -2,10 +2,8 @@
 
 use std::collections::HashMap;
 
-use topology::CpuSet;
-
-use crate::binding::Cpuset;
 use crate::placement::{HostAssignment, is_host_name};
+use crate::rank_slots::RankSlots;
 
 /// Where one rank runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,11 +11,11 @@ pub struct RankPlace {
     /// The host.
     pub host: String,
     /// The hardware threads; none: the process is bound as without a rankfile.
-    pub cpuset: Cpuset,
+    pub slots: Option<RankSlots>,
 }
 
-/// Reads a rankfile: lines such as `rank 3=node0 slot=4-5`, in any order. Text after a `#` is
-/// ignored. Returns the places by rank.
+/// Reads a rankfile: lines such as `rank 3=node0 slot=4-5` or `rank 3=node0 slot=1:0`, in any
+/// order. Text after a `#` is ignored. Returns the places by rank.
 ///
 /// # Errors
 /// A message for users: a line is not understood, or a rank is missing or occurs twice.
@@ -28,8 +26,13 @@ pub fn read(text: &str) -> Result<Vec<RankPlace>, String> {
         if line.is_empty() {
             continue;
         }
-        let (rank, place) = read_line(line)
-            .ok_or_else(|| format!("line {number}: \"{line}\" {}", why_refused(line)))?;
+        let (rank, place) = read_line(line).ok_or_else(|| {
+            format!(
+                "line {number}: \"{line}\" does not have the form rank 3=node0 slot=4-5, with the \
+                 numbers of hardware threads, or rank 3=node0 slot=1:0-2, with a package and its \
+                 cores"
+            )
+        })?;
         if rank >= RANKS_MAX {
             return Err(format!("line {number}: ranks must be below {RANKS_MAX}"));
         }
@@ -50,16 +53,6 @@ pub fn read(text: &str) -> Result<Vec<RankPlace>, String> {
 /// The maximal number of ranks; higher ranks are typing errors.
 const RANKS_MAX: usize = 1 << 20;
 
-/// Returns what is wrong with a line, as the rest of a sentence.
-fn why_refused(line: &str) -> &'static str {
-    if line.split_once("slot=").is_some_and(|(_, slots)| slots.contains(':')) {
-        "names cores by package, but slot= needs the numbers of hardware threads, as combray topo \
-         shows them: rank 3=node0 slot=4-5"
-    } else {
-        "does not have the form rank 3=node0 slot=4-5"
-    }
-}
-
 fn read_line(line: &str) -> Option<(usize, RankPlace)> {
     let (rank, rest) = line.strip_prefix("rank")?.split_once('=')?;
     let mut words = rest.split_whitespace();
@@ -68,17 +61,11 @@ fn read_line(line: &str) -> Option<(usize, RankPlace)> {
         None => is_host_name(host),
     };
     let host = words.next().filter(is_host)?;
-    let cpuset = match words.next() {
+    let slots = match words.next() {
         None => None,
-        Some(word) => {
-            // A "p" before a number says that it is the system's, as all numbers here.
-            let list = word.strip_prefix("slot=")?.split(',');
-            let list: Vec<_> = list.map(|one| one.strip_prefix('p').unwrap_or(one)).collect();
-            let threads = CpuSet::from_list(&list.join(","))?;
-            Some(threads).filter(|threads| !threads.is_empty()).map(Some)?
-        }
+        Some(word) => Some(RankSlots::parse(word.strip_prefix("slot=")?)?),
     };
-    let place = RankPlace { host: host.to_owned(), cpuset };
+    let place = RankPlace { host: host.to_owned(), slots };
     words.next().is_none().then_some((rank.trim().parse().ok()?, place))
 }
 
@@ -141,15 +128,16 @@ mod tests {
     #[test]
     fn rankfiles_are_read() {
         let places =
-            read("# costs\nrank 1=b slot=p0-1,p4\n\nrank 0 = a # first\nrank 2=b").unwrap();
+            read("# costs\nrank 1=b slot=p0-1,p4\n\nrank 0 = a # first\nrank 2=b slot=1:0-2")
+                .unwrap();
         let shown: Vec<String> = places
             .iter()
-            .map(|place| match &place.cpuset {
-                Some(threads) => format!("{}:{threads}", place.host),
+            .map(|place| match &place.slots {
+                Some(slots) => format!("{} {slots}", place.host),
                 None => place.host.clone(),
             })
             .collect();
-        assert_eq!(shown, ["a", "b:0-1,4", "b"]);
+        assert_eq!(shown, ["a", "b 0-1,4", "b 1:0-2"]);
         let placement = placement(&places, 3, |host| host == "b").unwrap();
         assert_eq!(placement.hosts, [Some("a".to_owned()), None]);
         assert_eq!(placement.ranks, [0, 1, 1]);
@@ -183,6 +171,8 @@ mod tests {
             "rank 0=",
             "rank 0=a slot=x",
             "rank 0=a slot=",
+            "rank 0=a slot=0:",
+            "rank 0=a slot=p0:1",
             "rank 0=-o",
             "rank 0=$(id)",
             "rank 0=a b",
@@ -191,7 +181,6 @@ mod tests {
         ] {
             assert!(fault(line).contains("does not have the form"), "{line}");
         }
-        assert!(fault("rank 0=a slot=0:1").contains("combray topo"));
         let places = read("rank 0=a").unwrap();
         assert!(placement(&places, 2, |_| false).unwrap_err().contains("places for 1"));
     }

@@ -3,13 +3,13 @@
 //! job requests.
 
 mod clients;
-mod input_source;
+pub(crate) mod input_source;
 mod machine;
 mod prepare;
 mod relay;
 
 use std::collections::VecDeque;
-use std::io::{self, PipeReader, Write};
+use std::io::{self, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::time::Instant;
 
@@ -33,23 +33,19 @@ use machine::Machine;
 use relay::Relay;
 
 /// Starts all ranks and returns the exit code when the last one has ended. `launcher` and `guard`
-/// are the ids of the processes above this one. Rank 0 reads from `typed` what is typed at the
-/// launcher's terminal, if there is one. `table` passes the launcher the table of processes for
-/// debuggers. `origin` leads to the process that spawned the job, if one did.
+/// are the ids of the processes above this one. Rank 0 reads from `input`. `table` passes the
+/// launcher the table of processes for debuggers. `origin` leads to the process that spawned the
+/// job, if one did.
 pub(super) fn supervise(
     plan: &JobPlan,
     (launcher, guard): (u32, u32),
     signals: Signals,
-    (typed, table): (Option<PipeReader>, Option<TableWriter>),
+    (input, table): (InputSource, Option<TableWriter>),
     origin: Option<SpawnedOrigin>,
 ) -> Result<i32, LaunchError> {
     let (parent, above) = origin.map(|origin| (origin.parent, origin.above)).unzip();
     let above = above.flatten();
     let name = above.as_ref().map(|above| above.job.as_str());
-    let input = match &parent {
-        Some(_) => InputSource::Nothing,
-        None => InputSource::of_user(typed),
-    };
     let prepared = match (prepare::prepare(plan, (launcher, name), input, table.as_ref()), &parent)
     {
         (Err(error), Some(parent)) => {

@@ -1,13 +1,16 @@
 //! Forwards what is typed at the launcher's terminal to rank 0.
 //!
 //! Only the foreground process group of a terminal may read from it. That is the group of the
-//! launcher, not of the ranks.
+//! launcher, not of the ranks. A job of one process that would only see what the launcher passes on
+//! gets the terminal itself: its group comes to the foreground.
 
-use std::io::{self, IsTerminal, PipeReader, PipeWriter, Read, Write};
+use std::io::{self, IsTerminal, PipeWriter, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::time::Duration;
 
 use sys::process::{self, Interest};
+
+use crate::supervisor::input_source::InputSource;
 
 /// The launcher's side.
 pub(super) struct TerminalInput {
@@ -19,6 +22,17 @@ pub(super) struct TerminalInput {
 
 const TERMINAL: RawFd = 0;
 
+/// Whether this process has a terminal for its input and outputs, and may hand it to another one.
+pub(super) fn is_ours() -> bool {
+    let all = [io::stdin().is_terminal(), io::stdout().is_terminal(), io::stderr().is_terminal()];
+    all == [true; 3] && process::is_foreground(TERMINAL)
+}
+
+/// Takes the terminal back after its process has ended. A shell takes it from this process anyway.
+pub(super) fn take_back() {
+    let _ = process::take_foreground(TERMINAL);
+}
+
 /// How often the launcher checks whether it has come to the foreground.
 const FOREGROUND_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -28,14 +42,14 @@ impl TerminalInput {
         Self { pipe: None, typed: Vec::new() }
     }
 
-    /// Creates the launcher's side, and the pipe that rank 0 reads if standard input is a terminal.
-    pub(super) fn open() -> io::Result<(Self, Option<PipeReader>)> {
+    /// Creates the launcher's side, and what rank 0 reads.
+    pub(super) fn open() -> io::Result<(Self, InputSource)> {
         if !io::stdin().is_terminal() {
-            return Ok((Self::none(), None));
+            return Ok((Self::none(), InputSource::Inherited));
         }
         let (reader, writer) = process::pipe()?;
         process::set_nonblocking(writer.as_raw_fd())?;
-        Ok((Self { pipe: Some(writer), typed: Vec::new() }, Some(reader)))
+        Ok((Self { pipe: Some(writer), typed: Vec::new() }, InputSource::Typed(reader)))
     }
 
     /// Returns what to watch now. In the background of its terminal the launcher must not read.

@@ -86,6 +86,15 @@ pub fn open_terminal() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((reader, writer))
 }
 
+/// Returns the number of columns of the terminal at `descriptor`; `None` if it is no terminal, or
+/// its size is not known.
+pub fn terminal_columns(descriptor: RawFd) -> Option<usize> {
+    let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
+    // SAFETY: `size` may be written.
+    let known = unsafe { libc::ioctl(descriptor, libc::TIOCGWINSZ, &mut size) };
+    (known == 0 && size.ws_col > 0).then_some(size.ws_col.into())
+}
+
 /// The limit on open descriptors of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DescriptorLimit {
@@ -129,6 +138,16 @@ pub enum ProcessBinding {
     Required(Vec<usize>),
 }
 
+/// Whether a process gets the terminal at its standard input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Foreground {
+    /// Its group comes to the foreground, and is not stopped from the keyboard, as a shell waits
+    /// for its parent.
+    Comes,
+    /// The foreground stays as it is.
+    Stays,
+}
+
 /// Starts `command` in a process group of its own, with no signal blocked, with the descriptors
 /// `kept` open, with the limit `descriptors`, and bound as `binding` says. The process is killed
 /// when the calling thread ends.
@@ -140,6 +159,7 @@ pub fn spawn_bound(
     kept: &[BorrowedFd<'_>],
     descriptors: DescriptorLimit,
     binding: &ProcessBinding,
+    foreground: Foreground,
 ) -> io::Result<Child> {
     let kept: Vec<RawFd> = kept.iter().map(|descriptor| descriptor.as_raw_fd()).collect();
     let parent = std::process::id() as i32;
@@ -157,6 +177,10 @@ pub fn spawn_bound(
             if libc::getppid() != parent {
                 // The parent ended before the death signal was set.
                 libc::_exit(1);
+            }
+            if foreground == Foreground::Comes {
+                Step::Foreground.name_in(take_foreground(libc::STDIN_FILENO))?;
+                libc::signal(libc::SIGTSTP, libc::SIG_IGN);
             }
             for &kept in &kept {
                 Step::Kept.name_in(call(libc::fcntl(kept, libc::F_SETFD, 0)))?;
@@ -186,11 +210,12 @@ enum Step {
     Limit,
     Binding,
     Mask,
+    Foreground,
 }
 
 impl Step {
-    const NAMES: [&str; 6] =
-        ["setpgid", "prctl", "fcntl", "setrlimit", "sched_setaffinity", "sigprocmask"];
+    const NAMES: [&str; 7] =
+        ["setpgid", "prctl", "fcntl", "setrlimit", "sched_setaffinity", "sigprocmask", "tcsetpgrp"];
     /// Error numbers are smaller (errno.h).
     const SHIFT: i32 = 16;
 
@@ -268,6 +293,25 @@ pub fn name(process: i32) -> Option<String> {
 pub fn is_foreground(descriptor: RawFd) -> bool {
     // SAFETY: both take plain numbers; a number that is no terminal is an error.
     unsafe { libc::tcgetpgrp(descriptor) == libc::getpgrp() }
+}
+
+/// Brings the group of this process to the foreground of the terminal at `descriptor`.
+///
+/// # Errors
+/// The system's: it is not the terminal of this session.
+pub fn take_foreground(descriptor: RawFd) -> io::Result<()> {
+    // SAFETY: `sigemptyset` writes the whole set, which the calls after it read; the others take
+    // plain numbers. No memory is allocated, so this may run between fork and exec.
+    unsafe {
+        let (mut set, mut before) = (mem::zeroed(), mem::zeroed());
+        libc::sigemptyset(&mut set);
+        // Otherwise the system stops a background process that does this.
+        libc::sigaddset(&mut set, libc::SIGTTOU);
+        call(libc::sigprocmask(libc::SIG_BLOCK, &set, &mut before))?;
+        let taken = call(libc::tcsetpgrp(descriptor, libc::getpgrp()));
+        call(libc::sigprocmask(libc::SIG_SETMASK, &before, ptr::null_mut()))?;
+        taken
+    }
 }
 
 /// Returns the state of a process in words; `None` if it has ended.

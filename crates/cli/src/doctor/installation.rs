@@ -146,7 +146,7 @@ mod tests {
         let (own, bin, other) = (root.join("own"), root.join("own/bin"), root.join("other"));
         assert_eq!(commands(&own, std::slice::from_ref(&bin)).verdict, Verdict::Fit);
         let both = commands(&own, &[other.clone(), bin]);
-        assert!(both.verdict == Verdict::Fault && both.found.contains("other/mpiexec"), "{both}");
+        assert!(both.verdict == Verdict::Fault && both.found.contains("other/mpiexec"), "{both:?}");
         assert!(both.remedy.starts_with("export PATH="));
         assert_eq!(commands(&own, &[]).verdict, Verdict::Note);
         // As in a wheel (packaging/wheel.py).

@@ -293,7 +293,7 @@ fn host_timeout() -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::Verdict;
+    use super::super::finding::{PageForm, Verdict};
     use super::*;
 
     #[test]
@@ -336,7 +336,9 @@ mod tests {
                     Max file size   104857600  unlimited  bytes\n\
                     Max address space  unlimited unlimited bytes\n\
                     Max locked memory  8388608 8388608 bytes\n";
-        let shown: String = other_limits(text).iter().map(Finding::to_string).collect();
+        let form = PageForm { columns: 100, has_colours: false };
+        let limits = other_limits(text);
+        let shown: String = limits.iter().map(|finding| finding.text(form)).collect();
         assert!(shown.contains("limited to 100 MiB") && shown.contains("ulimit -f unlimited"));
         assert!(!shown.contains("address space") && shown.contains("8192 KiB"), "{shown}");
     }

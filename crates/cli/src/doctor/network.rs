@@ -62,7 +62,7 @@ mod tests {
             obstacle: obstacle.map(str::to_owned),
         };
         let none = summary(&[rail("lo", Some("loop"))]);
-        assert!(none.verdict == Verdict::Note && none.remedy.contains("tcp:lo: loop"), "{none}");
+        assert!(none.verdict == Verdict::Note && none.remedy.contains("tcp:lo: loop"), "{none:?}");
         let both = summary(&[rail("lo", Some("loop")), rail("eth0", None)]);
         assert!(both.verdict == Verdict::Fit && both.found.contains("by tcp:eth0"));
     }

@@ -4,6 +4,7 @@ use std::env;
 use std::ffi::{OsStr, OsString};
 use std::time::Duration;
 
+use base::variables::NET;
 use launcher::binding::{HostOrder, PolicyOption};
 use launcher::{Application, Host, HostAccess, JobPlan};
 
@@ -26,6 +27,12 @@ pub enum VariableEffect {
     Agent,
     /// Further arguments of the command that reaches other hosts.
     AgentArguments,
+    /// The network interfaces to use, as `-iface` does; those after `^` are not used.
+    Interfaces,
+    /// The network interfaces not to use.
+    ExcludedInterfaces,
+    /// Whether processes are bound: those that say no have the effect of `--bind-to none`.
+    IsBound,
     /// It would change where processes run and has no equivalent: an error with this remedy.
     Refused(&'static str),
     /// None.
@@ -33,7 +40,8 @@ pub enum VariableEffect {
 }
 
 use VariableEffect::{
-    Agent, AgentArguments, DefaultSlots, HostFile, Nothing, Oversubscribe, PerHost, Policy, Refused,
+    Agent, AgentArguments, DefaultSlots, ExcludedInterfaces, HostFile, Interfaces, IsBound,
+    Nothing, Oversubscribe, PerHost, Policy, Refused,
 };
 
 const NAME_HOSTS: &str = "name the hosts to use with --hosts";
@@ -79,7 +87,11 @@ pub const VARIABLES: &[(&str, VariableEffect)] = &[
     ("HYDRA_RMK", Nothing),
     ("I_MPI_HYDRA_BOOTSTRAP", Nothing),
     ("I_MPI_HYDRA_RMK", Nothing),
-    ("I_MPI_PIN", Nothing),
+    ("OMPI_MCA_btl_tcp_if_include", Interfaces),
+    ("HYDRA_IFACE", Interfaces),
+    ("I_MPI_HYDRA_IFACE", Interfaces),
+    ("OMPI_MCA_btl_tcp_if_exclude", ExcludedInterfaces),
+    ("I_MPI_PIN", IsBound),
     ("I_MPI_PIN_DOMAIN", Nothing),
     ("I_MPI_PIN_ORDER", Nothing),
     ("I_MPI_PIN_PROCESSOR_LIST", Nothing),
@@ -113,8 +125,7 @@ pub fn here() -> ForeignVariables {
 fn read(variable: impl Fn(&str) -> Option<String>) -> ForeignVariables {
     let is_set = |name, effect, value: &str| {
         let is_switch = effect == Oversubscribe || name == "OMPI_MCA_rmaps_base_no_schedule_local";
-        let is_no = ["0", "false", "no", ""].contains(&value.to_lowercase().as_str());
-        if is_switch { !is_no } else { !value.is_empty() }
+        if is_switch { !is_no(value) } else { !value.is_empty() }
     };
     let all = VARIABLES.iter().filter_map(|&(name, effect)| {
         let value = variable(name)?.trim().to_owned();
@@ -146,6 +157,9 @@ impl ForeignVariables {
     /// A message for the user: a value has no equivalent.
     pub fn set_policies(&self, plan: &mut JobPlan) -> Result<(), String> {
         plan.oversubscribe |= self.only(Oversubscribe)?.is_some();
+        if self.only(IsBound)?.is_some_and(|(_, value)| is_no(value)) {
+            plan.policy.set(PolicyOption::BindTo, "none")?;
+        }
         for (option, spelling) in
             [(PolicyOption::MapBy, "--map-by"), (PolicyOption::BindTo, "--bind-to")]
         {
@@ -240,11 +254,38 @@ impl ForeignVariables {
         Ok(())
     }
 
+    /// Sets the network interfaces, unless an option or the own variable did.
+    ///
+    /// # Errors
+    /// A message for the user: two variables contradict each other.
+    pub fn set_networks(&self, plan: &mut JobPlan) -> Result<(), String> {
+        let excluded = self.only(ExcludedInterfaces)?;
+        let value = match (self.only(Interfaces)?, excluded) {
+            (Some((name, _)), Some((other, _))) => {
+                return Err(format!("{name} and {other} contradict each other; unset one of them"));
+            }
+            (Some((_, names)), None) => names.to_owned(),
+            (None, Some((_, names))) => format!("^{names}"),
+            (None, None) => return Ok(()),
+        };
+        if env::var_os(NET).is_none() {
+            for one in &mut plan.applications {
+                one.variables.entry(NET.into()).or_insert_with(|| value.clone().into());
+            }
+        }
+        Ok(())
+    }
+
     /// The variables that have no effect.
     pub fn without_effect(&self) -> Vec<&'static str> {
         let all = self.0.iter().filter(|(_, effect, _)| *effect == Nothing);
         all.map(|(name, _, _)| *name).collect()
     }
+}
+
+/// Whether the value of a switch is one of those that say no.
+fn is_no(value: &str) -> bool {
+    ["0", "no", "off", "false", "disable", ""].contains(&value.to_lowercase().as_str())
 }
 
 /// Whether a number of processes or slots is that of the cores of a host, which is the default.
@@ -257,6 +298,8 @@ mod tests {
     use super::*;
 
     use std::fs;
+
+    use launcher::binding::Bind;
 
     fn of(variables: &[(&str, &str)]) -> ForeignVariables {
         read(|wanted| {
@@ -272,6 +315,7 @@ mod tests {
         all.set_policies(&mut plan)?;
         let source = all.set_hosts(&mut plan)?;
         all.set_access(&mut plan)?;
+        all.set_networks(&mut plan)?;
         Ok((plan, source))
     }
 
@@ -330,6 +374,7 @@ mod tests {
                     };
                     assert!(words[0] == "ssh" && words.ends_with(&["-p".into(), "22".into()]));
                 }
+                Interfaces | ExcludedInterfaces | IsBound => {}
                 Refused(remedy) => {
                     let error = plan(&[(name, "1")]).unwrap_err();
                     assert!(error.contains(name) && error.contains(remedy), "{error}");
@@ -338,6 +383,25 @@ mod tests {
                     assert_eq!(of(&[(name, "1")]).without_effect(), [name]);
                     assert_eq!(plan(&[(name, "1")]).unwrap().0.access, untouched.access);
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn interfaces_and_binding_are_set() {
+        for &(name, effect) in VARIABLES {
+            match effect {
+                Interfaces | ExcludedInterfaces => {
+                    let mark = if effect == ExcludedInterfaces { "^" } else { "" };
+                    let plan = plan(&[(name, "eth1")]).unwrap().0;
+                    let given = plan.applications[0].variables.get(OsStr::new(NET));
+                    assert_eq!(given, Some(&OsString::from(format!("{mark}eth1"))), "{name}");
+                }
+                IsBound => {
+                    let bind = |value| plan(&[(name, value)]).unwrap().0.policy.bind;
+                    assert_eq!((bind("off"), bind("1")), (Bind::Nothing, Bind::Share), "{name}");
+                }
+                _ => {}
             }
         }
     }
@@ -376,6 +440,8 @@ mod tests {
         let error = plan(&pair).unwrap_err();
         assert!(pair.iter().all(|(name, _)| error.contains(name)), "{error}");
         assert!(plan(&[("HYDRA_HOST_FILE", " ")]).unwrap().1.is_none());
+        let both = [("HYDRA_IFACE", "a"), ("OMPI_MCA_btl_tcp_if_exclude", "b")];
+        assert!(plan(&both).unwrap_err().contains("contradict each other"));
     }
 
     #[test]

@@ -1,11 +1,12 @@
-//! Hosts that the user names, in the spellings of all launchers.
+//! Hosts and places that the user names, in the spellings of all launchers.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read;
 
+use launcher::rank_slots::RankSlots;
 use launcher::rankfile::{self, RankPlace};
-use launcher::{Host, JobPlan};
+use launcher::{Host, HostAccess, JobPlan, OwnHost};
 
 /// Parses `name,name:slots,...`.
 ///
@@ -124,6 +125,45 @@ fn number(place: &str, word: &str, text: &str) -> Result<u32, String> {
     text.parse().map_err(|_| {
         format!("{place}: \"{word}\" has no number of slots where one must be, as in a:2")
     })
+}
+
+/// Parses the list of MPICH's `-bind-to user:`: the hardware threads of each process of a machine,
+/// with `+` between those of one process.
+///
+/// # Errors
+/// A message for the user.
+pub fn listed_slots(list: &str) -> Result<Vec<RankSlots>, String> {
+    let one = |word: &str| {
+        let is_list = |letter: char| letter.is_ascii_digit() || "+-".contains(letter);
+        let slots = Some(word).filter(|word| word.chars().all(is_list));
+        slots.and_then(|word| RankSlots::parse(&word.replace('+', ","))).ok_or_else(|| {
+            format!(
+                "--bind-to user:{list} needs the hardware threads of each process, as in \
+                 user:0+1,2+3, but got \"{word}\""
+            )
+        })
+    };
+    list.split(',').map(one).collect()
+}
+
+/// The start command of a launcher that MPICH's option names.
+///
+/// # Errors
+/// A message for the user.
+pub fn named_launcher(option: &str, name: &str) -> Result<HostAccess, String> {
+    let shell = |words: &[&str]| HostAccess::Shell(words.iter().map(OsString::from).collect());
+    match name {
+        // MPICH starts all processes on this machine by it; other hosts are reached as usual.
+        "fork" => Ok(HostAccess::Ssh),
+        "ssh" => Ok(shell(&["ssh", "-x", "-o", "BatchMode=yes"])),
+        "rsh" => Ok(shell(&["rsh"])),
+        "slurm" => Ok(HostAccess::Srun(OwnHost::Directly)),
+        "lsf" => Ok(shell(&["blaunch"])),
+        _ => Err(format!(
+            "{option} needs fork, ssh, rsh, slurm or lsf, but got \"{name}\"; --launch-agent names any \
+             command with the same arguments as ssh"
+        )),
+    }
 }
 
 #[cfg(test)]

@@ -143,6 +143,8 @@ fn faults_are_told() {
     assert!(error("--hosts a:0 p").contains("with -n"));
     assert!(error("--map-by moon p").contains("does not accept the level \"moon\""));
     assert!(error("--bind-to moon p").contains("does not accept \"moon\""));
+    assert!(error("-bind-to user:0,x p").contains("but got \"x\""));
+    assert!(error("-bind-to user:0:1 p").contains("as in user:0+1,2+3"));
     assert!(error("--topology core:2 p").contains("--dry-run"));
     assert!(error("--rankfile /nonexistent p").contains("cannot be read"));
 }
@@ -170,4 +172,22 @@ fn options_that_scripts_of_other_launchers_have_are_accepted() {
     let (plan, _) =
         self::plan(&format!("--mca orte_default_hostfile {} -n 4 a", file.path().display()));
     assert_eq!(plan.applications[0].hosts.len(), 2);
+}
+
+#[test]
+fn processes_are_bound_to_listed_hardware_threads() {
+    let slots = |words: &str| {
+        let (plan, _) = plan(words);
+        plan.listed_slots.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(slots("-n 4 -bind-to user:0+2,1+4,3 a"), ["0,2", "1,4", "3"]);
+    assert!(slots("-n 4 -bind-to user:0 --bind-to core a").is_empty(), "the last option wins");
+    let machine = topology::Topology::described("package:2 core:2 pu:1").unwrap();
+    let (plan, _) = plan("-n 4 -bind-to user:1+3,0 a");
+    let places = launcher::preview(&plan, &machine).unwrap();
+    let shown = places.iter().map(|one| one.cpuset.as_ref().unwrap().to_string());
+    assert_eq!(shown.collect::<Vec<_>>(), ["1,3", "0", "1,3", "0"]);
+    let (wrong, _) = self::plan("-n 1 -bind-to user:9 a");
+    let message = launcher::preview(&wrong, &machine).unwrap_err().to_string();
+    assert!(message.contains("rank 0 is to run on the hardware threads 9, but this"), "{message}");
 }

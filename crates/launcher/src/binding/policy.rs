@@ -293,8 +293,8 @@ impl Policy {
             // MPICH: one hardware thread for each process, in turn.
             "rr" => Bind::To(Kind::Thread),
             "user" => {
-                return Err("--bind-to user: write --rankfile FILE with a line \"rank 0=localhost slot=3\" \
-                            for each rank"
+                return Err("--bind-to user needs the hardware threads of each process, as in \
+                            user:0+1,2+3"
                     .to_owned());
             }
             name => Bind::To(level(name).ok_or_else(|| {

@@ -161,7 +161,7 @@ fn what_cannot_be_is_reported() {
     assert!(message(1, ["", "core:0", ""]).contains("as in core:2"));
     assert!(message(1, ["", "package:2", ""]).contains("as in core:2"));
     assert!(message(1, ["", "core:3", ""]).contains("this machine has 2"));
-    assert!(message(1, ["", "user:0,1", ""]).contains("--rankfile FILE"));
+    assert!(message(1, ["", "user", ""]).contains("as in user:0+1,2+3"));
     assert!(message(1, ["ppr:x:core", "", ""]).contains("above 0"));
     assert!(message(1, ["core:pe=0", "", ""]).contains("above 0"));
 }

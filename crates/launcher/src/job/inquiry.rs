@@ -137,6 +137,7 @@ impl JobState<'_> {
 
     fn print_table(&mut self, report: &JobReport) {
         let text = hangs::table(report);
+        let text = self.outlet.columns.map_or(text.clone(), |columns| base::folded(&text, columns));
         self.actions.output(OutputStream::Errors).extend_from_slice(text.as_bytes());
     }
 

@@ -7,6 +7,13 @@ use crate::lines::{LineMode, Lines};
 use crate::output::OutputForm;
 use crate::protocol::OutputStream;
 
+/// The last lines of a rank.
+pub(super) struct LastLines {
+    pub lines: Vec<String>,
+    /// Whether they were passed on to where messages are printed.
+    pub are_with_messages: bool,
+}
+
 /// A rank of the job.
 pub(super) struct RankState {
     number: u32,
@@ -122,10 +129,20 @@ impl RankState {
         self.is_output_closed == [true; 2]
     }
 
-    /// Returns the lines that it wrote last: to its error output, or else to its output.
-    pub(super) fn last_lines(&self) -> Vec<String> {
-        let [output, errors] = &self.lines;
-        let errors: Vec<String> = errors.recent().collect();
-        if errors.is_empty() { output.recent().collect() } else { errors }
+    /// Returns the lines that it wrote last: to its error output, or else to its output. Errors go
+    /// to the place of messages, and output if `is_one_outlet`.
+    pub(super) fn last_lines(&self, is_one_outlet: bool) -> LastLines {
+        let recent = |target: OutputStream| -> Vec<String> {
+            self.lines[target as usize].recent().collect()
+        };
+        let mut target = OutputStream::Errors;
+        let mut lines = recent(target);
+        if lines.is_empty() {
+            target = OutputStream::Output;
+            lines = recent(target);
+        }
+        let is_shown = !self.has_files[target as usize] || self.is_copied;
+        let is_with_messages = is_one_outlet || (target == OutputStream::Errors && !self.is_merged);
+        LastLines { lines, are_with_messages: is_shown && is_with_messages }
     }
 }

@@ -110,13 +110,16 @@ impl JobState<'_> {
             return;
         }
         let others = self.ranks.iter().filter(|rank_state| rank_state.end.is_none()).count();
+        let last = rank_state.last_lines(self.outlet.is_that_of_output);
+        // In a small job, they stand just before the message.
+        let is_seen = last.are_with_messages && self.ranks.len() <= messages::NAMED_MAX;
         let failed = FailedProcess {
             rank,
             process: rank_state.process,
             host: &self.hosts[rank_state.host].name,
             // Others have probably crashed for the same reason.
             crash: rank_state.crash.as_deref().filter(|_| self.failures == 0),
-            last_lines: &rank_state.last_lines(),
+            last_lines: if is_seen { &[] } else { &last.lines },
         };
         let consequence = self.consequence(HostPhase::Running);
         let message = messages::death(&failed, &what, others, consequence);

@@ -52,6 +52,7 @@ fn setup(
         slots: SlotTable::default(),
         rank_slots: Vec::new(),
         console: Console::File,
+        outlet: MessageOutlet::default(),
         start_of_ranks: StartOfRanks::Immediate,
         probes: PROBES,
         measures_tree: false,

@@ -49,8 +49,7 @@ impl CpusetAssignment {
             is_default: true,
             note: None,
         };
-        let Start { policy, cpusets: wanted, .. } = start;
-        check(start)?;
+        let Start { policy, slots: wanted, .. } = start;
         let processes = start.ranks.len();
         policy.check_oversubscription(processes, cores::usable()).map_err(LaunchError::new)?;
         // Permission to share slots requests no place.
@@ -86,8 +85,10 @@ impl CpusetAssignment {
         let ranks: Vec<u32> = start.ranks.iter().map(|(rank, _)| *rank).collect();
         let cpusets = binding::plan(&topology, topology.root(), &ranks, policy);
         let mut cpusets = cpusets.map_err(LaunchError::new)?;
-        for (cpuset, wanted) in cpusets.iter_mut().zip(wanted) {
-            *cpuset = wanted.clone().or(cpuset.take());
+        for ((cpuset, wanted), rank) in cpusets.iter_mut().zip(wanted).zip(&ranks) {
+            if let Some(slots) = wanted {
+                *cpuset = Some(slots.of_rank(*rank, &topology)?);
+            }
         }
         let parts = parts_to_text(&binding::parts(&topology, &cpusets));
         // If it cannot be kept, processes that need it read the topology themselves.
@@ -215,20 +216,6 @@ fn keep(text: &str) -> io::Result<File> {
     let mut file = create_memory_file(c"combray-topology", text.len())?;
     file.write_all(text.as_bytes())?;
     Ok(file)
-}
-
-/// Refuses a rankfile with hardware threads that this machine does not have or allow.
-fn check(start: &Start) -> Result<(), LaunchError> {
-    let allowed: CpuSet = cores::allowed().into_iter().collect();
-    for ((rank, _), cpuset) in start.ranks.iter().zip(&start.cpusets) {
-        if let Some(threads) = cpuset.as_ref().filter(|threads| !threads.is_subset(&allowed)) {
-            return Err(LaunchError::new(format!(
-                "the rankfile puts rank {rank} on the hardware threads {threads}, but this machine \
-                 allows {allowed}"
-            )));
-        }
-    }
-    Ok(())
 }
 
 /// Whether the user has set a variable, for all processes or for one with the variables `own`.

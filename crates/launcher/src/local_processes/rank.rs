@@ -10,7 +10,7 @@ use base::variables::DESCRIPTORS;
 use launch::questions::QuestionBoard;
 use launch::{ABORT_REASON, reason};
 use lending::LendingBoard;
-use sys::process::{self, DescriptorLimit, Interest};
+use sys::process::{self, DescriptorLimit, Foreground, Interest};
 use sys::socket;
 
 use super::PmiRequests;
@@ -54,6 +54,49 @@ pub(super) struct OpenedForRank<'a> {
     pub lending: Option<&'a LendingBoard>,
 }
 
+/// Where a process writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outlet {
+    /// To pipes, which the launcher reads.
+    Pipes,
+    /// To a terminal of its own, if the system has one, which the launcher reads, and errors to a
+    /// pipe.
+    OwnTerminal,
+    /// To the launcher's terminal, from which it also reads.
+    LaunchersTerminal,
+}
+
+/// The outputs of a process: for each the end to read from, and the end that it writes to. None: it
+/// writes to those of the launcher.
+struct OutputEnds {
+    output: Option<(OwnedFd, OwnedFd)>,
+    errors: Option<(OwnedFd, OwnedFd)>,
+    /// Whether its output is a pipe.
+    is_piped: bool,
+}
+
+impl Outlet {
+    fn open(self) -> io::Result<OutputEnds> {
+        let terminal = match self {
+            Self::LaunchersTerminal => {
+                return Ok(OutputEnds { output: None, errors: None, is_piped: false });
+            }
+            Self::OwnTerminal => process::open_terminal().ok(),
+            Self::Pipes => None,
+        };
+        let is_piped = terminal.is_none();
+        let output = terminal.map_or_else(pipe, Ok)?;
+        Ok(OutputEnds { output: Some(output), errors: Some(pipe()?), is_piped })
+    }
+
+    fn foreground(self) -> Foreground {
+        match self {
+            Self::LaunchersTerminal => Foreground::Comes,
+            Self::OwnTerminal | Self::Pipes => Foreground::Stays,
+        }
+    }
+}
+
 /// Which of its descriptors is ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RankDescriptor {
@@ -72,23 +115,20 @@ const READ_BYTES_MAX: usize = 64 << 10;
 const LEFT_BYTES_MAX: usize = 1 << 20;
 
 impl RankProcess {
-    /// Starts the process. It reads `input` and writes to a terminal, if the launcher and the
-    /// system have one, or to a pipe. `descriptors` is its limit of open files, and `opened` are
-    /// the files that it inherits.
+    /// Starts the process. It reads `input`, and writes to `outlet`. `descriptors` is its limit of
+    /// open files, and `opened` are the files that it inherits.
     pub(super) fn start(
         place: &RankIdentity<'_>,
         program: &ProgramStart,
-        (input, has_terminal): (Stdio, bool),
+        (input, outlet): (Stdio, Outlet),
         descriptors: DescriptorLimit,
         cpuset_assignment: &CpusetAssignment,
         opened: OpenedForRank<'_>,
     ) -> io::Result<Self> {
         let (ours, theirs) = socket::pair()?;
         socket::name_senders(ours.as_fd())?;
-        let terminal = has_terminal.then(process::open_terminal).and_then(Result::ok);
-        let is_piped = terminal.is_none();
-        let (output, their_output) = terminal.map_or_else(pipe, Ok)?;
-        let (errors, their_errors) = pipe()?;
+        let OutputEnds { output, errors, is_piped } = outlet.open()?;
+        let ((output, their_output), (errors, their_errors)) = (output.unzip(), errors.unzip());
         let mut command = Command::new(&program.path);
         command.args(&program.arguments);
         if let Some(folder) = &program.folder {
@@ -109,7 +149,8 @@ impl RankProcess {
         command.envs(cpuset_assignment.variables(cpuset, &program.variables, cores));
         command.env("PMI_FD", theirs.as_raw_fd().to_string());
         command.stdin(input);
-        command.stdout(their_output).stderr(their_errors);
+        command.stdout(their_output.map_or_else(Stdio::inherit, Stdio::from));
+        command.stderr(their_errors.map_or_else(Stdio::inherit, Stdio::from));
         let binding = cpuset_assignment.process_binding(cpuset);
         let mut kept: Vec<BorrowedFd<'_>> = vec![theirs.as_fd()];
         if let Some((text, opened)) = ahead {
@@ -123,16 +164,18 @@ impl RankProcess {
         kept.extend(trace.map(AsFd::as_fd));
         command.envs(lending.map(LendingBoard::variable));
         kept.extend(lending.map(|board| board.file().as_fd()));
-        let child = process::spawn_bound(&mut command, &kept, descriptors, &binding)?;
-        for descriptor in [output.as_raw_fd(), errors.as_raw_fd(), ours.as_raw_fd()] {
+        let foreground = outlet.foreground();
+        let child = process::spawn_bound(&mut command, &kept, descriptors, &binding, foreground)?;
+        let outputs = output.iter().chain(&errors).map(AsRawFd::as_raw_fd);
+        for descriptor in outputs.chain([ours.as_raw_fd()]) {
             process::set_nonblocking(descriptor)?;
         }
         Ok(Self {
             number: place.rank,
             process: child.id() as i32,
             has_ended: false,
-            output: Some(output.into()),
-            errors: Some(errors.into()),
+            output: output.map(File::from),
+            errors: errors.map(File::from),
             pmi: Some(ours),
             member: None,
             has_joined: false,
@@ -145,6 +188,16 @@ impl RankProcess {
     pub(super) fn take_descriptors(&mut self) -> Option<Parked> {
         let (output, errors) = (self.output.take()?, self.errors.take()?);
         Some([output.into(), errors.into(), self.pmi.take()?.into()])
+    }
+
+    /// Reports that the outputs end that the launcher does not read.
+    pub(super) fn unread_outputs(&self) -> impl Iterator<Item = AgentReport> {
+        let unread = [
+            (self.output.is_none(), OutputStream::Output),
+            (self.errors.is_none(), OutputStream::Errors),
+        ];
+        let closed = |target| AgentReport::OutputClosed(self.number, target);
+        unread.into_iter().filter(|one| one.0).map(move |one| closed(one.1))
     }
 
     /// Whether its descriptors were taken away.

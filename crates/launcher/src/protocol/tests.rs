@@ -1,7 +1,7 @@
 //! Tests both sides of the protocol on bytes.
 
 use proptest::prelude::*;
-use topology::{CpuSet, Kind};
+use topology::Kind;
 
 use super::*;
 use crate::access::{HostAccess, OwnHost};
@@ -24,7 +24,7 @@ fn start() -> Start {
         reports_bindings: true,
         reports_pools: true,
         has_terminal: true,
-        cpusets: vec![CpuSet::from_list("0-3"), None],
+        slots: vec![RankSlots::parse("0-3"), None, RankSlots::parse("1:0-2,4,0:*")],
         trace_bytes: 1 << 20,
     }
 }

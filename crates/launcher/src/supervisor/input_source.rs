@@ -6,36 +6,33 @@ use crate::job::Console;
 use crate::local_processes::StandardInput;
 
 /// Where rank 0's standard input comes from.
-pub(super) enum InputSource {
+pub(crate) enum InputSource {
     /// The launcher's own standard input.
     Inherited,
     /// What is typed at the launcher's terminal.
     Typed(PipeReader),
+    /// The launcher's terminal itself, to which the only process of the job also writes.
+    Terminal,
     /// Rank 0 reads nothing.
     Nothing,
 }
 
 impl InputSource {
-    /// Returns the source in a job that a user started, perhaps at a terminal.
-    pub(super) fn of_user(typed: Option<PipeReader>) -> Self {
-        typed.map_or(Self::Inherited, Self::Typed)
-    }
-
     /// Returns what is at the other end of it.
-    pub(super) fn console(&self) -> Console {
+    pub(crate) fn console(&self) -> Console {
         match self {
             Self::Typed(_) => Console::Terminal,
-            Self::Inherited | Self::Nothing => Console::File,
+            Self::Inherited | Self::Terminal | Self::Nothing => Console::File,
         }
     }
 
     /// Whether it is that of a spawned job, which reads nothing of the input of the launcher above.
-    pub(super) fn is_of_spawned_job(&self) -> bool {
+    pub(crate) fn is_of_spawned_job(&self) -> bool {
         matches!(self, Self::Nothing)
     }
 
     /// Takes the source, so that one process reads from it.
-    pub(super) fn take(&mut self) -> Self {
+    pub(crate) fn take(&mut self) -> Self {
         std::mem::replace(self, Self::Nothing)
     }
 }
@@ -45,6 +42,7 @@ impl From<InputSource> for StandardInput {
         match source {
             InputSource::Inherited => Self::Inherited,
             InputSource::Typed(pipe) => Self::Typed(pipe),
+            InputSource::Terminal => Self::Terminal,
             InputSource::Nothing => Self::Nothing,
         }
     }

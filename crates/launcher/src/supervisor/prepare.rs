@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 
 use base::variables;
 use sys::process::{self, DescriptorLimit};
@@ -12,7 +14,7 @@ use super::input_source::InputSource;
 use super::machine::Machine;
 use super::relay::Relay;
 use crate::agent_connection::{AgentConnection, agent_access};
-use crate::job::{HostSetup, JobSetup, StartOfRanks, SystemProbes};
+use crate::job::{HostSetup, JobSetup, MessageOutlet, StartOfRanks, SystemProbes};
 use crate::launch_tree::{self, AgentStartTimes};
 use crate::local::host_name;
 use crate::local_processes::{self, LocalProcesses, StandardInput};
@@ -104,11 +106,24 @@ pub(super) fn prepare(
         slots,
         rank_slots,
         console,
+        outlet: outlet_here(),
         start_of_ranks,
         probes: PROBES,
         measures_tree: plan.launch_width.is_none(),
     };
     Ok(PreparedJob { setup, machines, files, descriptors, relay })
+}
+
+/// Where this process writes output and messages.
+fn outlet_here() -> MessageOutlet {
+    let identity = |number: u32| {
+        let facts = std::fs::metadata(format!("/proc/self/fd/{number}")).ok()?;
+        Some((facts.dev(), facts.ino()))
+    };
+    MessageOutlet {
+        is_that_of_output: identity(1).is_some_and(|output| identity(2) == Some(output)),
+        columns: process::terminal_columns(io::stderr().as_raw_fd()),
+    }
 }
 
 /// Opens for each rank, whose host is given, the files to which its output goes.
@@ -180,8 +195,8 @@ fn starts(
     for (name, ranks) in placement.hosts.iter().zip(ranks) {
         let all = if name.is_none() { &programs } else { &elsewhere };
         let (programs, ranks) = used_programs(all, ranks);
-        let cpuset = |rank: u32| plan.rankfile.get(rank as usize)?.cpuset.clone();
-        let cpusets = ranks.iter().map(|pair| cpuset(pair.0)).collect();
+        let chosen = ranks.iter().enumerate();
+        let slots = chosen.map(|(local, pair)| plan.chosen_slots(pair.0 as usize, local)).collect();
         starts.push(Start {
             job: job.clone(),
             size,
@@ -191,7 +206,7 @@ fn starts(
             reports_bindings: plan.reports_bindings,
             reports_pools: plan.reports_pools,
             has_terminal,
-            cpusets,
+            slots,
             trace_bytes: plan.trace.as_ref().map_or(0, |target| target.bytes as u32),
         });
     }

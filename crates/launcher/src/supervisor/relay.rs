@@ -21,7 +21,9 @@ impl Relay {
     pub(super) fn open(input: InputSource) -> io::Result<Self> {
         let descriptor = match input {
             InputSource::Typed(pipe) => OwnedFd::from(pipe),
-            InputSource::Inherited => io::stdin().as_fd().try_clone_to_owned()?,
+            InputSource::Inherited | InputSource::Terminal => {
+                io::stdin().as_fd().try_clone_to_owned()?
+            }
             InputSource::Nothing => OwnedFd::from(File::open("/dev/null")?),
         };
         Ok(Self { source: Some(File::from(descriptor)) })

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 use launcher::job::{
-    Action, AgentAccess, Console, HostSetup, JobEvent, JobSetup, JobState, StartOfRanks,
-    SystemProbes,
+    Action, AgentAccess, Console, HostSetup, JobEvent, JobSetup, JobState, MessageOutlet,
+    StartOfRanks, SystemProbes,
 };
 use launcher::protocol::{
     self, AgentOrder, AgentReport, ConnectionEvent, ForwardedReports, OrderParser, ProgramStart,
@@ -136,6 +136,7 @@ impl<'a> JobWorld<'a> {
             name: None,
             slots: launcher::SlotTable::default(),
             rank_slots: Vec::new(),
+            outlet: MessageOutlet::default(),
             console: if setting.has_terminal { Console::Terminal } else { Console::File },
             start_of_ranks: StartOfRanks::Immediate,
             probes: PROBES,
