@@ -230,6 +230,9 @@ variables! {
         /// The hosts of the job with their slots and how many of them are taken, on which spawned
         /// processes run; set by the launcher.
         JOB_HOSTS, Developer, AtStart, Unprivileged, [];
+        /// The number of the GPU near which the process is placed, in the order of their PCI
+        /// locations; set by combray run --map-by gpu.
+        LOCAL_GPU, Developer, AtStart, Always, [];
         /// The rank among the processes of the machine; set by the launcher.
         LOCAL_RANK, Developer, AtStart, Always, [];
         /// The descriptor of the shared memory in which processes record the cores that they lend

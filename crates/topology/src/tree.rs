@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Index;
 
-use crate::{CpuSet, HostNetwork, Kind, Object, ObjectId, TopologyError};
+use crate::{CpuSet, DeviceKind, HostNetwork, Kind, Object, ObjectId, TopologyError};
 
 /// A machine, or all machines of a job, as one tree. Its objects are in logical order: from left to
 /// right, whatever numbers the kernel gives them.
@@ -156,6 +156,22 @@ impl Topology {
         let is_vague =
             self[place].kind == Kind::Machine && self.of_kind_in(place, Kind::NumaNode).len() > 1;
         (!is_vague).then_some(place)
+    }
+
+    /// For each processor for graphics or computing of a machine, in the order of their PCI
+    /// locations: the part of the machine to which it is near, or the machine where that is
+    /// unknown. Devices that only show a picture, as those for remote consoles, do not count.
+    pub fn near_gpus(&self, machine: ObjectId) -> Vec<ObjectId> {
+        let mut seen = Vec::new();
+        for id in self.of_kind_in(machine, Kind::Device(DeviceKind::Gpu)) {
+            let name = self[id].name.as_deref().unwrap_or_default();
+            let shows_only = name.starts_with("card") || name.starts_with("controlD");
+            let location = self[id].parent;
+            if !shows_only && !seen.iter().any(|(other, _)| *other == location) {
+                seen.push((location, self.near(id).unwrap_or(machine)));
+            }
+        }
+        seen.into_iter().map(|(_, near)| near).collect()
     }
 
     /// The NUMA node of an object: the object itself, the node that contains it, or the only node

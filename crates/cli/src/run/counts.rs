@@ -26,7 +26,12 @@ pub fn unsaid(
     let policy = &plan.policy;
     Ok(match (&policy.mapping, application.per_host) {
         (ProcessMapping::EachOf(each, kind), _) if is_here => {
-            each * dry_run::machine(machine)?.of_kind(*kind).len() as u32
+            let topology = dry_run::machine(machine)?;
+            let objects = match kind {
+                Kind::Device(_) => topology.near_gpus(topology.root()),
+                _ => topology.of_kind(*kind),
+            };
+            each * objects.len() as u32
         }
         _ if !plan.rankfile.is_empty() => plan.rankfile.len() as u32,
         (_, None) if is_here && policy.cores_each.number() > 0 => {

@@ -2,9 +2,10 @@
 
 use topology::{Kind, ObjectId, Topology};
 
-use super::policy::word;
+use super::policy::{GPU, word};
 
-/// Returns the objects of a kind that have hardware threads, from left to right.
+/// Returns the objects of a kind that have hardware threads, from left to right; for GPUs, the
+/// parts of the machine that they are near to.
 ///
 /// # Errors
 /// The machine has none; the message names the kinds that it has.
@@ -13,6 +14,11 @@ pub(super) fn objects(
     machine: ObjectId,
     kind: Kind,
 ) -> Result<Vec<ObjectId>, String> {
+    if kind == GPU {
+        let near = topology.near_gpus(machine);
+        let lacks = "this machine shows no GPU (`combray topo` lists its devices)";
+        return if near.is_empty() { Err(lacks.to_owned()) } else { Ok(near) };
+    }
     let mut found = topology.of_kind_in(machine, kind);
     found.retain(|id| !topology[*id].threads.is_empty());
     if !found.is_empty() {

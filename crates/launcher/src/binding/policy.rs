@@ -1,6 +1,6 @@
 //! The user's choices in the words of `--map-by`, `--bind-to` and `--rank-by`.
 
-use topology::Kind;
+use topology::{DeviceKind, Kind};
 
 use super::Needs;
 
@@ -21,6 +21,8 @@ pub struct Policy {
     pub overload: Overload,
     /// Whether more processes on a machine than hardware threads are refused.
     pub oversubscription: Oversubscription,
+    /// Whether each process sees only the GPU near which it is placed.
+    pub shows_own_gpu: bool,
 }
 
 /// Whether a machine may run more processes than it has hardware threads for them.
@@ -107,8 +109,19 @@ pub enum Bind {
     To(Kind),
 }
 
+impl ProcessMapping {
+    /// Returns how many processes in turn are placed near each GPU, if they are placed near GPUs.
+    pub(crate) fn gpus(&self) -> Option<u32> {
+        match self {
+            Self::Levels(kinds) if kinds[..] == [GPU] => Some(1),
+            Self::EachOf(number, GPU) => Some(*number),
+            Self::Slots | Self::Levels(_) | Self::EachOf(..) => None,
+        }
+    }
+}
+
 /// The words for levels. Messages use the first word of each kind.
-const WORDS: [(&str, Kind); 17] = [
+const WORDS: [(&str, Kind); 18] = [
     ("machine", Kind::Machine),
     ("board", Kind::Machine),
     ("package", Kind::Package),
@@ -126,7 +139,11 @@ const WORDS: [(&str, Kind); 17] = [
     ("core", Kind::Core),
     ("hwthread", Kind::Thread),
     ("thread", Kind::Thread),
+    ("gpu", GPU),
 ];
+
+/// The level of processors for graphics or computing. It is one of places only.
+pub(super) const GPU: Kind = Kind::Device(DeviceKind::Gpu);
 
 /// Returns the word for a kind; empty if it has none.
 pub(super) fn word(kind: Kind) -> &'static str {
@@ -198,6 +215,24 @@ impl Policy {
         ))
     }
 
+    /// Whether the places depend on devices.
+    pub(crate) fn names_gpus(&self) -> bool {
+        let by_ranking = self.ranking == Ranking::InTurn(GPU);
+        by_ranking
+            || match &self.mapping {
+                ProcessMapping::Slots => false,
+                ProcessMapping::Levels(kinds) => kinds.contains(&GPU),
+                ProcessMapping::EachOf(_, kind) => *kind == GPU,
+            }
+    }
+
+    /// Returns the number of the GPU of each of so many processes, of `gpus` of a machine in the
+    /// order of their PCI locations; none if processes do not have GPUs in turn.
+    pub(crate) fn gpus_of(&self, processes: usize, gpus: usize) -> Option<Vec<usize>> {
+        let each = self.mapping.gpus().filter(|_| self.ranking == Ranking::AsMapped)? as usize;
+        (gpus > 0).then(|| (0..processes).map(|index| index / each % gpus).collect())
+    }
+
     /// Whether more processes may be bound to some hardware threads than there are threads.
     pub(super) fn allows_overload(&self) -> bool {
         self.overload.by_mapping || self.overload.by_binding
@@ -212,7 +247,7 @@ impl Policy {
         let words = words.to_lowercase();
         let mut hosts = HostOrder::default();
         (self.mapping, self.cores_each.by_mapping) = (ProcessMapping::default(), 0);
-        self.overload.by_mapping = false;
+        (self.overload.by_mapping, self.shows_own_gpu) = (false, false);
         let parts: Vec<&str> = words.split(':').collect();
         let modifiers = match parts[..] {
             ["ppr", number, object, ref modifiers @ ..] => {
@@ -267,11 +302,14 @@ impl Policy {
             None if modifier == "nooversubscribe" => {
                 self.oversubscription = Oversubscription::Refused;
             }
+            None if modifier == "visible" && self.mapping.gpus().is_some() => {
+                self.shows_own_gpu = true;
+            }
             None if ["span", "hwtcpus", "corecpus", ""].contains(&modifier) => {}
             _ => {
                 return Err(format!(
                     "--map-by does not accept \"{modifier}\" after its colon; it accepts PE=N, \
-                     oversubscribe, nooversubscribe and span"
+                     oversubscribe, nooversubscribe, span, and visible after gpu"
                 ));
             }
         }
@@ -297,7 +335,7 @@ impl Policy {
                             user:0+1,2+3"
                     .to_owned());
             }
-            name => Bind::To(level(name).ok_or_else(|| {
+            name => Bind::To(level(name).filter(|kind| *kind != GPU).ok_or_else(|| {
                 format!(
                     "--bind-to does not accept \"{name}\"; it accepts none, share, {}",
                     levels()

@@ -194,3 +194,59 @@ fn the_last_words_of_an_option_hold() {
     };
     assert_eq!(policy, expected);
 }
+
+/// Returns a machine with two NUMA nodes of four cores, three processors for graphics near the
+/// second and one near the first, in this order of PCI locations, and one device that only shows a
+/// picture.
+fn machine_with_gpus() -> Topology {
+    let node = |number: usize, devices: String| {
+        let cores = (0..4).map(|core| {
+            let core = number * 4 + core;
+            format!("<object type='Core' os_index='{core}'><object type='PU' os_index='{core}'/></object>")
+        });
+        let memory = format!("<object type='NUMANode' os_index='{number}' cpuset='0x1'/>");
+        let cores: String = cores.collect();
+        format!("<object type='Package' os_index='{number}'>{memory}{cores}{devices}</object>")
+    };
+    let gpu = |bus: usize, names: &[&str]| {
+        let names: String = names
+            .iter()
+            .map(|name| format!("<object type='OSDev' name='{name}' osdev_type='1'/>"))
+            .collect();
+        format!("<object type='PCIDev' pci_busid='0000:{bus:02x}:00.0'>{names}</object>")
+    };
+    let first = gpu(1, &["card0"]) + &gpu(2, &["card1", "renderD128"]);
+    let second = gpu(3, &["card2", "renderD129", "nvml1"]) + &gpu(4, &["renderD130"]);
+    let text = node(0, first) + &node(1, second);
+    let text = format!("<topology version='2.0'><object type='Machine'>{text}</object></topology>");
+    Topology::from_xml(&text).unwrap()
+}
+
+#[test]
+fn processes_are_placed_near_gpus_in_turn() {
+    let with = machine_with_gpus();
+    assert_eq!(with.near_gpus(with.root()).len(), 3);
+    let near = |processes, words: &str| cpusets(&with, processes, [words, "numa", ""]);
+    assert_eq!(near(4, "gpu").unwrap(), "0-3 4-7 4-7 0-3");
+    assert_eq!(near(4, "ppr:2:gpu").unwrap(), "0-3 0-3 4-7 4-7");
+    assert!(near(7, "ppr:2:gpu").unwrap_err().contains("makes only 6"));
+    // Two processes share a node: each has its share of it.
+    let shares = cpusets(&with, 4, ["gpu", "", ""]).unwrap();
+    assert_eq!(shares, "0-1 4-5 6-7 2-3");
+    let without = machine(1, 2, 2, 1);
+    assert!(cpusets(&without, 2, ["gpu", "", ""]).unwrap_err().contains("shows no GPU"));
+    assert!(cpusets(&with, 2, ["", "gpu", ""]).unwrap_err().contains("does not accept"));
+}
+
+#[test]
+fn processes_know_their_gpu_where_they_have_one_in_turn() {
+    let gpus = |words: &str| {
+        let mut policy = Policy::default();
+        policy.set(PolicyOption::MapBy, words).unwrap();
+        (policy.gpus_of(5, 3), policy.shows_own_gpu)
+    };
+    assert_eq!(gpus("gpu"), (Some(vec![0, 1, 2, 0, 1]), false));
+    assert_eq!(gpus("ppr:2:gpu:visible"), (Some(vec![0, 0, 1, 1, 2]), true));
+    assert_eq!(gpus("numa"), (None, false));
+    assert!(Policy::default().set(PolicyOption::MapBy, "numa:visible").is_err());
+}

@@ -30,6 +30,9 @@ pub(super) struct CpusetAssignment {
     description: Option<File>,
     /// Whether these cpusets are the default, so that processes start even if they cannot be bound.
     is_default: bool,
+    /// The number of each process's GPU, if they are placed near GPUs.
+    gpus: Option<Vec<usize>>,
+    shows_own_gpu: bool,
     /// A note for the user.
     note: Option<String>,
 }
@@ -47,6 +50,8 @@ impl CpusetAssignment {
             shared_cores: None,
             description: None,
             is_default: true,
+            gpus: None,
+            shows_own_gpu: false,
             note: None,
         };
         let Start { policy, slots: wanted, .. } = start;
@@ -59,7 +64,8 @@ impl CpusetAssignment {
         // A single process, and processes that outnumber the cores, use all cores that there are.
         let is_all = is_default && (processes < 2 || processes > cores::allowed().len());
         let is_free = policy.bind == Bind::Nothing && wanted.iter().all(Option::is_none);
-        if (is_all || is_free) && !start.reports_bindings {
+        let names_gpus = policy.names_gpus();
+        if (is_all || is_free && !names_gpus) && !start.reports_bindings {
             // Processes that outnumber the cores have no more than these, even if the user binds
             // them.
             return Ok(Self { shared_cores: is_all.then(cores::usable), ..free });
@@ -75,7 +81,8 @@ impl CpusetAssignment {
         }
         // In jobs of several machines, the processes need interfaces.
         let wants_network = policy.needs.as_ref().is_some_and(Needs::names_network);
-        let scope = if wants_network || has_others { Scope::Devices } else { Scope::Cores };
+        let scope =
+            if wants_network || names_gpus || has_others { Scope::Devices } else { Scope::Cores };
         let (topology, description) = match look(scope) {
             Ok(found) => found,
             // The user requested nothing that needs hwloc.
@@ -93,8 +100,20 @@ impl CpusetAssignment {
         let parts = parts_to_text(&binding::parts(&topology, &cpusets));
         // If it cannot be kept, processes that need it read the topology themselves.
         let description = keep(&description).ok();
+        let gpus = policy.gpus_of(processes, topology.near_gpus(topology.root()).len());
+        let (shows_own_gpu, shared_cores) = (policy.shows_own_gpu, None);
         let (topology, note) = (Some(topology), None);
-        Ok(Self { topology, cpusets, parts, shared_cores: None, description, is_default, note })
+        Ok(Self {
+            topology,
+            cpusets,
+            parts,
+            shared_cores,
+            description,
+            is_default,
+            gpus,
+            shows_own_gpu,
+            note,
+        })
     }
 
     /// Returns a note for the user on how processes are bound here.
@@ -156,6 +175,21 @@ impl CpusetAssignment {
             variables.push((OF_OPENMP[0], places.join(",")));
         }
         variables.extend(self.pools(local_rank, own, own_cores));
+        variables
+    }
+
+    /// Returns the variables that tell a process near which GPU it is placed, and, if the user
+    /// wants that, let it see only this one.
+    pub(super) fn gpu(&self, local_rank: usize) -> Vec<(&'static str, String)> {
+        let number = self.gpus.as_ref().and_then(|gpus| gpus.get(local_rank));
+        let Some(number) = number.map(ToString::to_string) else { return Vec::new() };
+        let mut variables = vec![(variables::LOCAL_GPU, number.clone())];
+        if self.shows_own_gpu {
+            // Otherwise CUDA numbers the fastest device first.
+            variables.push(("CUDA_DEVICE_ORDER", "PCI_BUS_ID".to_owned()));
+            variables.push(("CUDA_VISIBLE_DEVICES", number.clone()));
+            variables.push(("ROCR_VISIBLE_DEVICES", number));
+        }
         variables
     }
 

@@ -147,6 +147,7 @@ impl RankProcess {
         let OpenedForRank { ahead, questions, trace, lending } = opened;
         let cores = OwnCores::of(lending);
         command.envs(cpuset_assignment.variables(cpuset, &program.variables, cores));
+        command.envs(cpuset_assignment.gpu(cpuset));
         command.env("PMI_FD", theirs.as_raw_fd().to_string());
         command.stdin(input);
         command.stdout(their_output.map_or_else(Stdio::inherit, Stdio::from));

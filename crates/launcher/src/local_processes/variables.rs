@@ -11,6 +11,7 @@ const OF_LAUNCHERS: &[&str] = &[
     variables::SIZE,
     variables::LOCAL_RANK,
     variables::LOCAL_SIZE,
+    variables::LOCAL_GPU,
     variables::LENDING,
     variables::CORES,
     variables::DESCRIPTORS,

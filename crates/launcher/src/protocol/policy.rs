@@ -1,6 +1,6 @@
 //! Encodes how processes are bound.
 
-use topology::Kind;
+use topology::{DeviceKind, Kind};
 
 use super::fields::{Emit, Parse};
 use crate::binding::{
@@ -8,7 +8,7 @@ use crate::binding::{
 };
 
 /// The kinds of objects that a policy can name, by their numbers. All other numbers are caches.
-const KINDS: [Kind; 7] = [
+const KINDS: [Kind; 8] = [
     Kind::Machine,
     Kind::Package,
     Kind::Die,
@@ -16,6 +16,7 @@ const KINDS: [Kind; 7] = [
     Kind::Group,
     Kind::Core,
     Kind::Thread,
+    Kind::Device(DeviceKind::Gpu),
 ];
 
 /// The number of the cache of level 0.
@@ -61,7 +62,7 @@ pub(super) fn emit(frame: &mut Vec<u8>, policy: &Policy) {
     });
     let Overload { by_mapping, by_binding } = policy.overload;
     let refuses = policy.oversubscription == Oversubscription::Refused;
-    frame.extend([by_mapping, by_binding, refuses].map(u8::from));
+    frame.extend([by_mapping, by_binding, refuses, policy.shows_own_gpu].map(u8::from));
 }
 
 pub(super) fn parse(fields: &mut Parse<'_>) -> Option<Policy> {
@@ -98,6 +99,7 @@ pub(super) fn parse(fields: &mut Parse<'_>) -> Option<Policy> {
             true => Oversubscription::Refused,
             false => Oversubscription::Allowed,
         },
+        shows_own_gpu: fields.flag()?,
     })
 }
 
@@ -128,6 +130,8 @@ mod tests {
             (PolicyOption::MapBy, "slot:pe=2"),
             (PolicyOption::MapBy, "package,die,numa,group,l3,l2,l1,core,hwthread:oversubscribe"),
             (PolicyOption::MapBy, "ppr:3:l4cache:nooversubscribe"),
+            (PolicyOption::MapBy, "ppr:2:gpu:visible"),
+            (PolicyOption::RankBy, "gpu"),
             (PolicyOption::BindTo, "core:2"),
             (PolicyOption::BindTo, "none"),
             (PolicyOption::BindTo, "numa:overload-allowed"),
