@@ -48,6 +48,11 @@ int main(void) {
     OK(MPI_Allreduce(&one, memory, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
     device_get(DEVICE, &one, memory, sizeof one);
     CHECK_EQ(one, 2);
+    // Rank 0 gets nothing from an exclusive scan: its memory for the result may be short.
+    int given[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+    OK(MPI_Exscan(given, check_rank == 0 ? after + 3 : memory, 8, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+    device_get(DEVICE, given, memory, sizeof *given);
+    if (check_rank == 1) CHECK_EQ(given[0], 1);
     device_free(DEVICE, memory);
 
     // What programs ask.

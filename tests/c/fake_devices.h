@@ -867,6 +867,34 @@ int cuMemcpy2DAsync_v2(const copy_2d *given, stream *on) {
     return queue(on, wanted);
 }
 
+// Memory of a device that the processor reaches, too, for programs that do not copy. Whatever takes
+// it for memory of the processor is not found out.
+
+void *fake_device_visible(size_t bytes) {
+    static unsigned count;
+    context *owner = &primary[__atomic_add_fetch(&count, 1, __ATOMIC_RELAXED) % DEVICES];
+    uintptr_t address;
+    cuInit(0);
+    owner->retained = 1;
+    if (allocate(&address, bytes, TYPE_DEVICE, 0, owner, owner->device)) return NULL;
+    pthread_mutex_lock(&lock);
+    block *made = block_of(address, 1);
+    void *shows = mmap((void *)address, rounded(bytes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, made->file,
+                       made->offset);
+    pthread_mutex_unlock(&lock);
+    if (shows == MAP_FAILED) abort();
+    memset(shows, 0, bytes);
+    return shows;
+}
+
+void fake_device_free_visible(void *memory) {
+    pthread_mutex_lock(&lock);
+    size_t bytes = rounded(block_of((uintptr_t)memory, 1)->bytes);
+    void *hides = mmap(memory, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    pthread_mutex_unlock(&lock);
+    if (hides == MAP_FAILED || cuMemFree_v2((uintptr_t)memory)) abort();
+}
+
 // What was done, and what exists: copies, copies between devices, events, imports, registrations, streams.
 void fake_device_counts(long out[6]) {
     out[0] = __atomic_load_n(&copies, __ATOMIC_RELAXED);

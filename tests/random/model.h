@@ -4,6 +4,7 @@
 #define MODEL_H
 
 #include "../c/check.h"
+#include <dlfcn.h>
 
 enum { PROCESSES_MAX = 8, DIMENSION_MAX = 12 };
 
@@ -22,13 +23,30 @@ static void *keep(size_t bytes) {
     return kept[kept_count++] = memory;
 }
 
-static void give_back_kept(void) {
-    while (kept_count > 0) free(kept[--kept_count]);
-}
-
 static uint64_t mix(uint64_t a, uint64_t b) {
     Random random = {a * 0x9e3779b97f4a7c15u + b};
     return random_next(&random);
+}
+
+// Memory for messages: where a library in place of the driver of devices is loaded
+// (tests/c/fake_devices.h), half of it is memory of devices.
+static void *devices_memory[4096];
+static int devices_memory_count;
+
+static void *keep_message(size_t bytes) {
+    static void *(*visible)(size_t);
+    static uint64_t number;
+    if (number++ == 0) visible = (void *(*)(size_t))dlsym(RTLD_DEFAULT, "fake_device_visible");
+    int room = devices_memory_count < (int)(sizeof devices_memory / sizeof *devices_memory);
+    if (!visible || !room || mix(number, (uint64_t)check_rank) % 2) return keep(bytes);
+    void *memory = visible(bytes ? bytes : 1);
+    return memory ? devices_memory[devices_memory_count++] = memory : keep(bytes);
+}
+
+static void give_back_kept(void) {
+    void (*give_back)(void *) = (void (*)(void *))dlsym(RTLD_DEFAULT, "fake_device_free_visible");
+    while (devices_memory_count > 0) give_back(devices_memory[--devices_memory_count]);
+    while (kept_count > 0) free(kept[--kept_count]);
 }
 
 static int chance(Random *random, int percent) { return random_below(random, 100) < percent; }
@@ -284,7 +302,7 @@ static void view_put(unsigned char *image, const View *view, int block, const un
 enum { UNTOUCHED = 0xE7 };
 
 static unsigned char *image_make(long bytes) {
-    unsigned char *image = keep((size_t)bytes);
+    unsigned char *image = keep_message((size_t)bytes);
     memset(image, UNTOUCHED, (size_t)bytes);
     return image;
 }

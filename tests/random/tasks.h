@@ -56,7 +56,7 @@ static void remember_out(Task *task) {
 }
 
 static void clean(unsigned char **image, long bytes) {
-    if (!*image) *image = keep((size_t)bytes);
+    if (!*image) *image = keep_message((size_t)bytes);
     memset(*image, UNTOUCHED, (size_t)bytes);
 }
 

@@ -142,6 +142,11 @@ pub fn exscan(
     reduction: Reduction,
 ) -> Result<Collective> {
     inter::refuse(invocation)?;
+    let mut reduction = reduction;
+    // The memory for the result of rank 0 may be shorter: it would be copied for nothing.
+    if memory::may_be_distant() && invocation.rank() == 0 && reduction.send.is_some() {
+        reduction.receive = None;
+    }
     let (operands, input) = (reduction.operands(count), input_of(&reduction.send));
     prepare(invocation, CollectiveCall::Exscan { operands, input }, reduction)
 }
