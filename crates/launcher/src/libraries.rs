@@ -174,6 +174,12 @@ impl Provision {
             // If there are several installations of Combray, the program decides which it uses.
             is_own(at) || (is_standard && is_combray(at))
         });
+        if name.contains("cxx") && has_symbol(&library.by, OF_BINDINGS).unwrap_or_default() {
+            self.notes.push(format!(
+                "{by} uses the bindings of C++ (MPI::COMM_WORLD), which the standard removed in \
+                 MPI 3 and Combray does not have; it runs with its own library and launcher only"
+            ));
+        }
         self.wants.push(match (found_well, brought) {
             (true, _) => format!("{name}: found"),
             (false, Some(_)) if !is_forced => format!("{name}: its own"),
@@ -204,6 +210,10 @@ impl Provision {
         }
     }
 }
+
+/// A symbol that programs with the bindings of C++ need: `MPI::COMM_WORLD`. Others that only include
+/// their headers need some functions of classes, but not this object.
+const OF_BINDINGS: &str = "_ZN3MPI10COMM_WORLDE";
 
 /// Returns the library that Combray must replace if a program that is not linked with MPI loads
 /// `libmpi.so`: the one that this name leads to without Combray, else one that is installed.
@@ -556,6 +566,30 @@ mod tests {
         let words = words_of(OsStr::new("A=1 ./my program"));
         assert_eq!(words, ["A=1 ./my program", "A=1", "./my", "program"]);
         assert_eq!(words_of(OsStr::new("./program")), ["./program"]);
+    }
+
+    /// Many programs need the library because they include its headers; few use it.
+    #[test]
+    fn programs_that_use_the_bindings_of_cxx_are_noted() {
+        let private = tempfile::tempdir().unwrap();
+        let noted = |symbol: &str| {
+            let (source, program) = (private.path().join("a.c"), private.path().join("a.so"));
+            let text = format!("extern int used __asm__(\"{symbol}\"); int *place = &used;\n");
+            fs::write(&source, text).unwrap();
+            let mut compiler = std::process::Command::new("cc");
+            compiler.args(["-shared", "-fPIC"]).arg(&source).arg("-o").arg(&program);
+            assert!(compiler.status().unwrap().success());
+            let library = WantedLibrary {
+                name: "libmpicxx.so.12".into(),
+                by: program,
+                brought: None,
+                found: None,
+            };
+            provision(&library, BroughtLibraries::Kept).notes.join(" ")
+        };
+        let text = noted(OF_BINDINGS);
+        assert!(text.contains("bindings of C++") && text.contains("a.so"), "{text}");
+        assert_eq!(noted("_ZN3MPI4CommC2Ev"), "");
     }
 
     #[test]
