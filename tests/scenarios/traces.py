@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -358,6 +359,38 @@ def packets_of_rails_are_in_the_timeline(runner):
         assert 0 < sent <= submitted, (sent, submitted)
 
 
+def openmp_regions_have_their_places(runner):
+    needs_combray(runner)
+    if not (pathlib.Path(runner.mpiexec[0]).parents[1] / "lib" / "combray" / "openmp").exists():
+        raise Skip("there is no library of OpenMP")
+    with tempfile.TemporaryDirectory(dir=runner.build) as folder:
+        program, file = os.path.join(folder, "regions"), os.path.join(folder, "run.pftrace")
+        source = os.path.join(os.path.dirname(__file__), "traced_regions.c")
+        code, output, _ = run([*runner.mpicc, "-O2", "-g", "-fopenmp", source, "-o", program])
+        assert code == 0, output
+        job = [*runner.mpiexec, "--openmp", "--oversubscribe", "--trace", file, "-n", "2", program]
+        code, output, _ = run(job, timeout=60)
+        assert (code, output) == (0, ""), output
+        code, output, _ = run([combray(runner), "trace", file, "--to", "json"], timeout=60)
+        assert code == 0, output
+        with open(os.path.join(folder, "run.json")) as content:
+            ranks = json.load(content)["ranks"]
+        for rank in ranks:
+            spans = [one for one in rank["events"] if one["kind"] == "work" and one["track"].startswith("OpenMP thread ")]
+            count = lambda name, track="": sum(one["name"] == name and track in one["track"] for one in spans)
+            for thread in range(3):
+                assert count("region sweep (traced_regions.c:11)", f"thread {thread}") == 3, spans
+            assert count("region tasks (traced_regions.c:20)") == 3 * 2 and count("task") == 3 * 6, spans
+            # A span on a thread is inside another one, or apart from it.
+            for one in spans:
+                for other in spans:
+                    (a, b), (c, d) = ((two["time"] - two["lasted_ns"], two["time"]) for two in (one, other))
+                    assert one["track"] != other["track"] or not a < c < b < d, (one, other)
+            # Thread 0 computes least, so it waits at the barrier.
+            sweeps = [one["lasted_ns"] for one in spans if "sweep" in one["name"]]
+            assert min(sweeps) > 1e6, sweeps
+
+
 def archives_of_otf2_have_all_events(runner):
     needs_combray(runner)
     printer = shutil.which("otf2-print")
@@ -482,6 +515,7 @@ SCENARIOS = [
     traces_are_exported,
     all_kinds_of_work_are_in_one_timeline,
     packets_of_rails_are_in_the_timeline,
+    openmp_regions_have_their_places,
     archives_of_otf2_have_all_events,
     efficiencies_are_those_of_known_programs,
     other_files_are_refused,

@@ -85,6 +85,18 @@ fn callers_in(stack: &str, most: usize) -> Vec<String> {
     described(&frames[inside..], most)
 }
 
+/// Returns the function of the program that has opened an OpenMP region, from the stack in the
+/// region, with its file and line.
+pub fn region_opener(stack: &Backtrace) -> Option<String> {
+    opener_in(&names_in(stack))
+}
+
+fn opener_in(stack: &str) -> Option<String> {
+    let frames = frames_of(stack);
+    let opened = frames.iter().position(|frame| frame.name.starts_with("GOMP_"))?;
+    described(&frames[opened + 1..], 1).pop()
+}
+
 /// Returns the functions of the program that led to a report of a load or store (`check::program`),
 /// in the form of [`callers`].
 pub fn users_of_memory(most: usize) -> Vec<String> {
@@ -230,6 +242,14 @@ mod tests {
         let deep =
             "   2: sys::crashes::combray_on_crash\n   3: <unknown>\n   4: f\n   5: f\n   6: main\n";
         assert_eq!(crashed_in(deep, 9), ["f, 2 times", "main"]);
+    }
+
+    #[test]
+    fn a_region_is_opened_by_the_caller_of_the_library_of_openmp() {
+        let stack = "   0: spans::note_opener\n   1: combray_openmp::regions::run\n   2: GOMP_parallel\n   \
+                     3: sweep\n             at /home/u/grid.c:12:9\n   4: main\n";
+        assert_eq!(opener_in(stack).as_deref(), Some("sweep (grid.c:12)"));
+        assert_eq!(opener_in("   0: main\n"), None);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use mpi::ThreadLevel;
 use progress::entry_lock::ProgramInside;
 
 use crate::call::Call;
+use crate::call_stack;
 use crate::generated::constants::MPI_COMM_SELF;
 use crate::library::{LibraryState, library};
 
@@ -125,7 +126,7 @@ pub fn update(call: &Call) {
     let process = &call.library.process;
     let (begun, ended) = (process.is_initialized(), process.is_finalized());
     if begun && !ended {
-        process.begin_profile();
+        process.begin_profile(call_stack::region_opener);
     }
     let is_open = begun && !ended || process.open_sessions() > 0;
     if is_open {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering, fence};
 use crate::deques::{Allowed, Search};
 use crate::team::{Gathering, ThreadTeam};
 use crate::thread::Thread;
+use crate::tracing::{self, Work};
 use crate::waiting::WaitEvent;
 
 /// Waits as [`barrier`] does, unless the region is cancelled; then, it returns true.
@@ -28,7 +29,10 @@ pub fn barrier_or_cancelled(thread: &Thread) -> bool {
     }
     drop(gathering);
     let is_over = || team.generation.load(Ordering::SeqCst) != generation;
-    run_tasks_until(thread, &team.changed, || is_over() || is_cancelled(), || true);
+    let may_leave = || is_over() || is_cancelled();
+    tracing::during(Work::Barrier, 0, || {
+        run_tasks_until(thread, &team.changed, may_leave, || true);
+    });
     let mut gathering = lock();
     if gathering.complete == next {
         // All have arrived: the last one ends the barrier.
@@ -48,7 +52,9 @@ pub fn barrier(thread: &Thread) {
         let generation = team.generation.load(Ordering::Acquire);
         if team.arrived.fetch_add(1, Ordering::AcqRel) + 1 < size {
             let is_over = || team.generation.load(Ordering::SeqCst) != generation;
-            run_tasks_until(thread, &team.changed, is_over, || true);
+            tracing::during(Work::Barrier, 0, || {
+                run_tasks_until(thread, &team.changed, is_over, || true);
+            });
             return;
         }
         team.arrived.store(0, Ordering::Relaxed);
@@ -84,7 +90,9 @@ pub fn join(thread: &Thread) {
     let others = team.size() - 1;
     if others > 0 {
         let is_joined = || team.arrived.load(Ordering::SeqCst) == others;
-        run_tasks_until(thread, &team.joined, is_joined, || true);
+        tracing::during(Work::Barrier, 0, || {
+            run_tasks_until(thread, &team.joined, is_joined, || true);
+        });
         team.arrived.store(0, Ordering::Relaxed);
     }
     finish_tasks(thread, team, &team.joined);

@@ -16,6 +16,7 @@ use crate::own::Own;
 use crate::reductions::Private;
 use crate::team::ThreadTeam;
 use crate::thread::Thread;
+use crate::tracing::{self, Work};
 use crate::{Address, Body, waiting};
 
 /// A task. Its own fields are used by the thread that runs it.
@@ -359,7 +360,7 @@ impl Task {
         self.floor.set(thread.deque.get().bottom());
         if let Some(body) = self.body.filter(|_| !self.is_cancelled()) {
             // SAFETY: the program has given this function with this argument.
-            unsafe { body(self.argument.0) };
+            tracing::during(Work::Task, 0, || unsafe { body(self.argument.0) });
         }
     }
 

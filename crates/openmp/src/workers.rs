@@ -15,6 +15,7 @@ use crate::environment;
 use crate::own::Own;
 use crate::team::ThreadTeam;
 use crate::thread::Thread;
+use crate::tracing::{self, Work};
 use crate::waiting::WaitEvent;
 
 /// A thread of this library.
@@ -150,7 +151,7 @@ impl Worker {
             let (body, data) = team.region.see(|region| (region.body, region.data));
             if let Some(body) = body {
                 // SAFETY: the program gave this function with this argument.
-                unsafe { body(data.0) };
+                tracing::during(Work::Region, body as usize, || unsafe { body(data.0) });
             }
             thread.task().known.set(None);
             barrier::await_next_region(thread, &self.is_released);

@@ -15,6 +15,7 @@ use engine::{
 use memory::transfer::Fetch;
 use memory::{Buffer, HeldBytes};
 use message_queues::QueueTable;
+use sys::teams;
 
 use crate::configuration::Configuration;
 use crate::fatal::Fatal;
@@ -223,6 +224,7 @@ impl Runtime {
         self.watches = true;
         self.engine.observe_matches(Rc::new(trace.clone()));
         spans::record(true);
+        teams::observe(Some(spans::add_of_team));
         self.trace = Some(trace.clone());
     }
 

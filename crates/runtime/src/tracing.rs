@@ -1,5 +1,6 @@
 //! The trace of this process: what it records with times, if the user requested it.
 
+use std::backtrace::Backtrace;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::io;
@@ -13,7 +14,8 @@ use memory::SharedMemory;
 use progress::System;
 use progress::waiting::WaitingSystem;
 use spans::{Span, SpanTrack};
-use sys::counter;
+use sys::callers::object_of;
+use sys::{counter, teams};
 use traces::{
     TraceClock, TraceCounter, TraceEvent, TraceMemory, TraceMoment, TraceNote, TraceRing,
     TraceTrack, TracedChunk, TracedContent, TracedExchange, TracedMessage, TracedPacket,
@@ -35,6 +37,8 @@ struct OwnEvents {
     begun: TraceMoment,
     /// The numbers of the names that events refer to.
     names: RefCell<HashMap<String, u32>>,
+    /// The numbers of the names of OpenMP regions, by their functions.
+    regions: RefCell<HashMap<usize, u32>>,
     /// The numbers of the names of rails, by rail.
     rails: RefCell<Vec<Option<u32>>>,
     samples: Samples,
@@ -96,8 +100,8 @@ impl Trace {
         let ring = RefCell::new(TraceRing::new(memory, begun.0));
         let (values, due, memory_due) = Default::default();
         let samples = Samples { pace: TickPace::begin(), values, due, memory_due };
-        let (names, rails) = Default::default();
-        Ok(Self(Rc::new(OwnEvents { ring, begun, names, rails, samples })))
+        let (names, regions, rails) = Default::default();
+        Ok(Self(Rc::new(OwnEvents { ring, begun, names, regions, rails, samples })))
     }
 
     /// Returns the number of a name that events refer to.
@@ -161,20 +165,38 @@ impl Trace {
     #[cold]
     fn note_spans(&self) {
         for span in spans::take() {
-            let Span { track, name, peer, bytes, begun, ended } = span;
+            let Span { track, name, peer, bytes, begun, ended, function } = span;
             let track = match track {
                 SpanTrack::Copies => TraceTrack::Copies,
                 SpanTrack::Files => TraceTrack::Files,
                 SpanTrack::Helper(number) => TraceTrack::Helper(number),
                 SpanTrack::Processor(number) => TraceTrack::Processor(number),
+                SpanTrack::Team(number) => TraceTrack::Team(number),
             };
             let ns = |duration: Duration| duration.as_nanos() as u64;
             let lasted = ns(ended.saturating_duration_since(begun));
-            let name = self.name(&name);
+            let name = match function {
+                0 => self.name(&name),
+                _ => self.name_of_region(function),
+            };
             // Both clocks are read together.
             let (now, ago) = (ticks(), ns(Instant::now().saturating_duration_since(ended)));
             self.note(now, &TraceEvent::Ran(TracedSpan { track, name, peer, bytes, lasted, ago }));
         }
+    }
+
+    /// Returns the number of the name of an OpenMP region, which is an offset in the program's file
+    /// until the end.
+    fn name_of_region(&self, function: usize) -> u32 {
+        let known = self.0.regions.borrow().get(&function).copied();
+        known.unwrap_or_else(|| {
+            let place = object_of(function).map_or_else(String::new, |object| {
+                format!(" {}+0x{:x}", object.name, function.saturating_sub(object.base))
+            });
+            let name = self.name(&format!("region{place}"));
+            self.0.regions.borrow_mut().insert(function, name);
+            name
+        })
     }
 
     #[cold]
@@ -240,19 +262,28 @@ impl Trace {
     /// Ends the recording. Returns the clock of the events, the events, and how many were given up.
     pub fn finish(&self) -> (TraceClock, Vec<TracedChunk>, u64) {
         spans::record(false);
+        teams::observe(None);
         self.note_spans();
         let ((first, first_ns), (last, last_ns)) = (self.0.begun, counter::moment(ticks));
         let (chunks, dropped) = self.0.ring.borrow().memory().kept();
         (TraceClock { first, first_ns, last, last_ns }, chunks, dropped + spans::dropped())
     }
 
-    /// Returns the names that events refer to, in the order of their numbers.
-    pub fn names(&self) -> Vec<String> {
+    /// Returns the names that events refer to, in the order of their numbers. `opener` returns the
+    /// function of the program that has opened an OpenMP region, from the stack in it.
+    pub fn names(&self, opener: impl Fn(&Backtrace) -> Option<String>) -> Vec<String> {
         let names = self.0.names.borrow();
         let mut all: Vec<(u32, &String)> =
             names.iter().map(|(name, number)| (*number, name)).collect();
         all.sort_unstable();
-        all.into_iter().map(|(_, name)| name.clone()).collect()
+        let mut all: Vec<String> = all.into_iter().map(|(_, name)| name.clone()).collect();
+        for (function, stack) in spans::take_openers() {
+            let number = self.0.regions.borrow().get(&function).copied();
+            if let (Some(number), Some(place)) = (number, opener(&stack)) {
+                all[number as usize] = format!("region {place}");
+            }
+        }
+        all
     }
 }
 

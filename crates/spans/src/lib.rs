@@ -1,5 +1,5 @@
 //! What threads outside of the library did when: system calls for files, user-level threads,
-//! visits of the helper, copies. A trace has one writer, the thread that is in the library.
+//! threads of OpenMP, visits of the helper, copies. A trace has one writer, the thread that is in the library.
 //! So other threads put their spans into a list, from which that thread takes them
 //! (`runtime/tracing.rs`).
 //!
@@ -8,9 +8,10 @@
 
 #![forbid(unsafe_code)]
 
+use std::backtrace::Backtrace;
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
@@ -29,6 +30,8 @@ pub struct Span {
     pub begun: Instant,
     /// The end.
     pub ended: Instant,
+    /// The function of an OpenMP region; 0 for other work.
+    pub function: usize,
 }
 
 /// A track of the process.
@@ -42,6 +45,8 @@ pub enum SpanTrack {
     Helper(u64),
     /// A processor on which user-level threads run, by its number.
     Processor(u64),
+    /// A thread of OpenMP, by its number.
+    Team(u64),
 }
 
 /// The spans that the list holds at most: some 100 bytes each.
@@ -89,7 +94,49 @@ pub fn end(
     peer: Option<u32>,
     bytes: u64,
 ) {
-    add(Span { track, name: name.into(), peer, bytes, begun, ended: Instant::now() });
+    let ended = Instant::now();
+    add(Span { track, name: name.into(), peer, bytes, begun, ended, function: 0 });
+}
+
+/// Adds what a thread of OpenMP has done until now. Combray's library of OpenMP calls this: the
+/// kinds are those of its `tracing::Work`.
+pub extern "C" fn add_of_team(what: u32, thread: u32, function: usize, lasted_ns: u64) {
+    if !is_recorded() {
+        return;
+    }
+    let ended = Instant::now();
+    let begun = ended.checked_sub(Duration::from_nanos(lasted_ns)).unwrap_or(ended);
+    if what == OPENED_REGION {
+        note_opener(function);
+    }
+    let name = match what {
+        OPENED_REGION | 1 => "region",
+        2 => "barrier",
+        _ => "task",
+    };
+    let track = SpanTrack::Team(thread.into());
+    add(Span { track, name: name.into(), peer: None, bytes: 0, begun, ended, function });
+}
+
+const OPENED_REGION: u32 = 0;
+
+/// The functions of OpenMP regions, each with the stack of a thread that has opened it.
+static OPENERS: Mutex<Vec<(usize, Backtrace)>> = Mutex::new(Vec::new());
+
+/// The largest number of regions whose places in the program are known.
+const OPENERS_MAX: usize = 1024;
+
+fn note_opener(function: usize) {
+    let mut openers = OPENERS.lock();
+    let is_known = openers.iter().any(|(known, _)| *known == function);
+    if !is_known && openers.len() < OPENERS_MAX {
+        openers.push((function, Backtrace::force_capture()));
+    }
+}
+
+/// Returns the functions of OpenMP regions, each with the stack of a thread that has opened it.
+pub fn take_openers() -> Vec<(usize, Backtrace)> {
+    std::mem::take(&mut OPENERS.lock())
 }
 
 /// Whether there are spans to take.
@@ -129,6 +176,19 @@ mod tests {
         assert!(taken.iter().all(|span| span.begun <= span.ended) && !are_pending());
         end(begun, SpanTrack::Helper(1), "progress".to_owned(), Some(2), 0);
         assert_eq!(take()[0].peer, Some(2));
+        add_of_team(1, 4, 0x1234, 5_000);
+        let [span] = &take()[..] else { panic!("one span was added") };
+        assert_eq!(
+            (&*span.name, span.track, span.function),
+            ("region", SpanTrack::Team(4), 0x1234)
+        );
+        assert_eq!(span.ended - span.begun, Duration::from_micros(5));
+        assert!(take_openers().is_empty());
+        (0..3).for_each(|_| add_of_team(OPENED_REGION, 0, 0x1234, 1));
+        let openers: Vec<usize> = take_openers().iter().map(|(function, _)| *function).collect();
+        assert_eq!((take().len(), openers), (3, vec![0x1234]));
         record(false);
+        add_of_team(1, 4, 0x1234, 5_000);
+        assert!(!are_pending());
     }
 }

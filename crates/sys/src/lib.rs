@@ -29,6 +29,7 @@ pub mod signals;
 pub mod socket;
 pub mod stacks;
 pub mod standard_output;
+pub mod teams;
 pub mod usage;
 
 use std::io;

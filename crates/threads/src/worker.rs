@@ -447,7 +447,8 @@ impl WorkerLocal {
         let name = name.map_or(Cow::Borrowed("(no name)"), Cow::Owned);
         let processor = self.shared.machine.system_number(self.slot as u32);
         let track = SpanTrack::Processor(processor.into());
-        spans::add(Span { track, name, peer: None, bytes: 0, begun: begin, ended: end });
+        let (peer, bytes, function) = (None, 0, 0);
+        spans::add(Span { track, name, peer, bytes, begun: begin, ended: end, function });
     }
 
     /// Runs a thread until it pauses. Returns the thread if it is still ready.

@@ -111,6 +111,8 @@ pub enum TraceTrack {
     Helper(u64),
     /// A processor on which threads of `combray_threads.h` run, by its number.
     Processor(u64),
+    /// A thread of OpenMP, by its number.
+    Team(u64),
 }
 
 /// A packet, or a part of a large message.
@@ -187,6 +189,9 @@ impl TraceCounter {
     }
 }
 
+/// What precedes the number of a thread of OpenMP in the name of its track.
+const TEAM: &str = "OpenMP thread ";
+
 impl TraceTrack {
     /// Returns the name for users.
     pub fn name(self) -> String {
@@ -195,6 +200,7 @@ impl TraceTrack {
             TraceTrack::Files => "file calls".to_owned(),
             TraceTrack::Helper(_) => "helper".to_owned(),
             TraceTrack::Processor(number) => format!("processor {number}"),
+            TraceTrack::Team(number) => format!("{TEAM}{number}"),
         }
     }
 
@@ -205,6 +211,7 @@ impl TraceTrack {
             TraceTrack::Files => "file call",
             TraceTrack::Helper(_) => "helper",
             TraceTrack::Processor(_) => "user-level thread",
+            TraceTrack::Team(_) => "OpenMP",
         }
     }
 
@@ -214,7 +221,10 @@ impl TraceTrack {
             "copies" => TraceTrack::Copies,
             "file calls" => TraceTrack::Files,
             "helper" => TraceTrack::Helper(helper),
-            _ => TraceTrack::Processor(name.strip_prefix("processor ")?.parse().ok()?),
+            _ => match name.strip_prefix(TEAM) {
+                Some(number) => TraceTrack::Team(number.parse().ok()?),
+                None => TraceTrack::Processor(name.strip_prefix("processor ")?.parse().ok()?),
+            },
         })
     }
 
@@ -224,6 +234,7 @@ impl TraceTrack {
             TraceTrack::Files => [1, 0],
             TraceTrack::Helper(number) => [2, number],
             TraceTrack::Processor(number) => [3, number],
+            TraceTrack::Team(number) => [4, number],
         }
     }
 
@@ -233,6 +244,7 @@ impl TraceTrack {
             1 => TraceTrack::Files,
             2 => TraceTrack::Helper(number),
             3 => TraceTrack::Processor(number),
+            4 => TraceTrack::Team(number),
             _ => return None,
         })
     }

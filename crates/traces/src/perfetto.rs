@@ -50,6 +50,8 @@ struct RankWriter<'a> {
     others: HashMap<OtherTrack, u64>,
     /// By track: when the last span in each of its lanes ended. Spans in one lane do not overlap.
     lanes: HashMap<TraceTrack, Vec<u64>>,
+    /// By track of a thread: the beginnings and ends of the last spans that are in no other one.
+    nested: HashMap<TraceTrack, Vec<(u64, u64)>>,
     /// The threads that make progress while the program computes.
     helpers: HashSet<u64>,
     /// When the calls that each thread is in began, in nanoseconds.
@@ -95,6 +97,7 @@ impl<'a> RankWriter<'a> {
             threads: HashMap::new(),
             others: HashMap::new(),
             lanes: HashMap::new(),
+            nested: HashMap::new(),
             helpers: rank.events.iter().filter_map(helper_of).collect(),
             open: HashMap::new(),
         }

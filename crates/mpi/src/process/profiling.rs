@@ -27,7 +27,7 @@ use runtime::machine::{TickPace, cores, ticks, usage};
 use runtime::{Runtime, SentTotals, samples};
 use traces::{TraceEvent, TraceNote, TracedExchange, TracedPlace};
 
-use super::tracing::OwnTrace;
+use super::tracing::{OwnTrace, RegionOpener};
 use super::{Process, ThreadLevel};
 use crate::process::descriptions::is_one_sided;
 use collective_names::{begins_collective, is_collective};
@@ -175,13 +175,13 @@ const ONLY_ONE: u64 = 0;
 
 impl Process {
     /// Begins to record calls, if the user requested it and recording has not begun.
-    pub fn begin_profile(&self) {
+    pub fn begin_profile(&self, region_opener: RegionOpener) {
         if !self.is_joined() || self.profile.borrow().is_some() {
             return;
         }
         let settings = self.guidance();
         if settings.profiles || settings.traces {
-            let trace = settings.traces.then(|| self.begin_trace());
+            let trace = settings.traces.then(|| self.begin_trace(region_opener));
             let mut notes = ProfileRecord::begin(self.sent_so_far(), trace);
             notes.is_profile = settings.profiles;
             self.profile.replace(Some(Box::new(notes)));

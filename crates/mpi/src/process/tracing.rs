@@ -1,5 +1,6 @@
 //! The trace of a job: what each process recorded is collected at the end, and process 0 writes it.
 
+use std::backtrace::Backtrace;
 use std::cell::Cell;
 use std::path::Path;
 
@@ -23,7 +24,11 @@ pub(super) struct OwnTrace {
     /// The offsets of the machines' clocks at the beginning, on process 0.
     begun: Vec<ClockOffset>,
     is_in_phase: Cell<bool>,
+    region_opener: RegionOpener,
 }
+
+/// Returns the function of the program that has opened an OpenMP region, from the stack in it.
+pub type RegionOpener = fn(&Backtrace) -> Option<String>;
 
 impl OwnTrace {
     /// Records that the program enters a phase; an empty name ends the phase.
@@ -42,7 +47,7 @@ impl OwnTrace {
 
 impl Process {
     /// Begins the trace of this process.
-    pub(super) fn begin_trace(&self) -> OwnTrace {
+    pub(super) fn begin_trace(&self, region_opener: RegionOpener) -> OwnTrace {
         let is_alone = self.map().is_one_machine();
         let channel = (!is_alone).then(|| SideChannel::open(self, ContextBlock::CLOCKS));
         let begun = self.clock_offsets(channel.as_ref());
@@ -55,7 +60,7 @@ impl Process {
             trace.add_note(&TraceNote::Offsets(begun.clone()));
         }
         self.runtime().trace(&trace);
-        OwnTrace { trace, channel, begun, is_in_phase: Cell::default() }
+        OwnTrace { trace, channel, begun, is_in_phase: Cell::default(), region_opener }
     }
 
     /// Collects the traces of all processes on process 0, which writes them to a file. Writes
@@ -63,7 +68,7 @@ impl Process {
     pub(super) fn write_trace(&self, places: Vec<TracedPlace>, own: &OwnTrace) {
         let (clock, chunks, dropped) = own.trace.finish();
         let (rank, host) = (self.rank(), samples::host());
-        let names = own.trace.names();
+        let names = own.trace.names(own.region_opener);
         let trace = RankTrace { rank, host, clock, places, names, dropped, chunks };
         let ended = self.clock_offsets(own.channel.as_ref());
         let Some(rows) = self.gather(&trace.to_bytes()) else { return };

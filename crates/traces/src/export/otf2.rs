@@ -360,7 +360,7 @@ impl Converter {
             TraceTrack::Copies => (values::TRANSFER, values::MEASUREMENT_SYSTEM),
             TraceTrack::Files => (values::FILE, values::MEASUREMENT_SYSTEM),
             TraceTrack::Helper(_) => (values::FUNCTION, values::MEASUREMENT_SYSTEM),
-            TraceTrack::Processor(_) => (values::TASK, values::USER),
+            TraceTrack::Processor(_) | TraceTrack::Team(_) => (values::TASK, values::USER),
         };
         let region = self.region(name, role, paradigm);
         rank.add(Place::Lane(track, lane), begun, Otf2Event::Enter(region));

@@ -62,9 +62,13 @@ impl RankWriter<'_> {
     /// Writes a span that ended at `time`, in nanoseconds.
     pub(super) fn span(&mut self, time: u64, span: TracedSpan) {
         let TracedSpan { track, name, peer, bytes, lasted, .. } = span;
-        let begun = time.saturating_sub(lasted);
+        let mut begun = time.saturating_sub(lasted);
         let track = match track {
             TraceTrack::Helper(thread) => self.thread_track(thread),
+            TraceTrack::Team(_) => {
+                begun = self.around(track, begun, time);
+                self.other_track(OtherTrack::Lane(track, 0))
+            }
             _ => {
                 let lane = self.lane(track, begun, time);
                 self.other_track(OtherTrack::Lane(track, lane))
@@ -88,6 +92,19 @@ impl RankWriter<'_> {
         });
         lanes[lane] = ended;
         lane
+    }
+
+    /// Returns the beginning of a span of a thread that is in several spans at the same time, one
+    /// inside the other. They are written in the order in which they end. A span that the clock
+    /// shows as begun a little after another one inside of it begins with that.
+    fn around(&mut self, track: TraceTrack, begun: u64, ended: u64) -> u64 {
+        let inner = self.nested.entry(track).or_default();
+        let mut begun = begun;
+        while let Some((first, _)) = inner.pop_if(|(_, last)| *last > begun) {
+            begun = begun.min(first);
+        }
+        inner.push((begun, ended));
+        begun
     }
 
     /// Writes a packet that was handed to a rail at `time`, in nanoseconds.
