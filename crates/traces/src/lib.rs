@@ -23,5 +23,5 @@ pub use findings::{
 };
 pub use memory::{RecordedTrace, TraceMemory, TraceMoment, TraceNote, TraceState};
 pub use profiles::WaitCause;
-pub use rank::{ClockOffset, RankTrace, TraceClock, TracedChunk, TracedPlace};
+pub use rank::{ClockExchange, ClockOffset, RankTrace, TraceClock, TracedChunk, TracedPlace};
 pub use ring::TraceRing;

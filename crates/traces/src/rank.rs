@@ -65,6 +65,31 @@ pub struct ClockOffset {
     pub ahead_ns: i64,
 }
 
+/// A message to another host and its answer: the time here before, the time there, and the time
+/// here after, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockExchange {
+    /// When the message was sent.
+    pub before: u64,
+    /// When the answer was sent, by the clock of the other host.
+    pub there: u64,
+    /// When the answer arrived.
+    pub after: u64,
+}
+
+impl ClockOffset {
+    /// Returns the offset of the other host's clock. Each exchange shows that it is between two
+    /// limits; those of all are used, so that the fastest way there and the fastest way back
+    /// count, also if they were in different exchanges. `None` without an exchange.
+    pub fn of(exchanges: &[ClockExchange]) -> Option<Self> {
+        let ahead = |here: u64, there: u64| there.wrapping_sub(here) as i64;
+        let least = exchanges.iter().map(|one| ahead(one.after, one.there)).max()?;
+        let most = exchanges.iter().map(|one| ahead(one.before, one.there)).min()?;
+        let error_ns = most.abs_diff(least).div_ceil(2);
+        Some(Self { error_ns, ahead_ns: least.midpoint(most) })
+    }
+}
+
 codec!(RankTrace { rank, host, clock, places, names, dropped, chunks });
 codec!(TracedChunk { begun, bytes });
 codec!(TracedPlace { function, caller });
@@ -127,6 +152,23 @@ mod tests {
             chunks: vec![TracedChunk { begun: 9, bytes: vec![1, 2, 3] }],
         };
         assert_eq!(RankTrace::from_bytes(&trace.to_bytes()), Some(trace));
+    }
+
+    #[test]
+    fn the_fastest_ways_there_and_back_count() {
+        // The clock there is 1,000,000 ahead. Of a way there and a way back, one is slow each time.
+        let exchange = |sent: u64, there: u64, back: u64| ClockExchange {
+            before: sent,
+            there: sent + there + 1_000_000,
+            after: sent + there + back,
+        };
+        let exchanges = [exchange(0, 10, 500), exchange(1000, 400, 12), exchange(2000, 90, 90)];
+        let offset = ClockOffset::of(&exchanges);
+        assert_eq!(offset, Some(ClockOffset { error_ns: 11, ahead_ns: 999_999 }));
+        assert_eq!(ClockOffset::of(&[]), None);
+        let behind = ClockExchange { before: 5_000, there: 1_000, after: 5_100 };
+        let expected = ClockOffset { error_ns: 50, ahead_ns: -4_050 };
+        assert_eq!(ClockOffset::of(&[behind]), Some(expected));
     }
 
     #[test]

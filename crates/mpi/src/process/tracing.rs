@@ -8,7 +8,7 @@ use runtime::machine::{Moment, ticks};
 use runtime::{Trace, configuration, samples};
 use topology::JobMap;
 use traces::alignment::{aligned, keep_last};
-use traces::{ClockOffset, RankTrace, TraceEvent, TraceNote, TracedPlace, perfetto};
+use traces::{ClockExchange, ClockOffset, RankTrace, TraceEvent, TraceNote, TracedPlace, perfetto};
 use wire::Codec;
 
 use super::Process;
@@ -104,20 +104,17 @@ impl Process {
         offsets
     }
 
-    /// Returns how far the clock of the machine of `peer` is ahead, from the exchange that took
-    /// the shortest time.
+    /// Returns how far the clock of the machine of `peer` is ahead.
     fn offset_of(&self, channel: &SideChannel, peer: u32) -> ClockOffset {
         let exchange = |_| {
             let before = Moment::now().nanoseconds();
             channel.send(self, peer, &[]);
             let answer = self.next_of(channel);
             let after = Moment::now().nanoseconds();
-            let there = u64::from_bytes(&answer?)?;
-            let error_ns = (after - before).div_ceil(2);
-            let ahead_ns = there.wrapping_sub(before + (after - before) / 2) as i64;
-            Some(ClockOffset { error_ns, ahead_ns })
+            Some(ClockExchange { before, there: u64::from_bytes(&answer?)?, after })
         };
-        (0..EXCHANGES).filter_map(exchange).min().unwrap_or_default()
+        let exchanges: Vec<ClockExchange> = (0..EXCHANGES).filter_map(exchange).collect();
+        ClockOffset::of(&exchanges).unwrap_or_default()
     }
 
     fn answer_with_time(&self, channel: &SideChannel) {
@@ -139,7 +136,7 @@ impl Process {
     }
 }
 
-/// The number of exchanges from which the one that took the shortest time is used.
+/// The number of exchanges with which two clocks are compared.
 const EXCHANGES: u32 = 100;
 
 /// Returns the first process of each machine, by the number of the machine.
