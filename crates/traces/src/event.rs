@@ -2,7 +2,7 @@
 //! fields as numbers of variable length, about ten bytes in all.
 
 use profiles::WaitCause;
-use wire::{push_number, take_number};
+use wire::take_number;
 
 /// Something that happened on a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -289,13 +289,49 @@ pub(crate) fn cause_named(name: &str, peer: Option<u32>) -> Option<WaitCause> {
     WaitCause::ALL.into_iter().find(|cause| name_of_wait(*cause, peer) == name)
 }
 
+/// The bytes of an encoded event.
+#[derive(Debug)]
+pub(crate) struct EventBytes {
+    bytes: [u8; EVENT_BYTES_MAX],
+    length: usize,
+}
+
+/// The maximum length of an encoded event, in bytes: a power of two. An event has at most nine
+/// numbers of at most ten bytes.
+pub(crate) const EVENT_BYTES_MAX: usize = 128;
+
+impl EventBytes {
+    pub(crate) const EMPTY: Self = Self { bytes: [0; EVENT_BYTES_MAX], length: 0 };
+
+    /// Returns the bytes of the event that was encoded last.
+    #[inline]
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        &self.bytes[..self.length.min(EVENT_BYTES_MAX)]
+    }
+
+    /// Appends a number as `wire::push_number` does. The mask takes the place of a check, as an
+    /// event is shorter.
+    #[inline(always)]
+    fn push(&mut self, mut number: u64) {
+        while number >= 0x80 {
+            self.bytes[self.length & (EVENT_BYTES_MAX - 1)] = number as u8 | 0x80;
+            self.length += 1;
+            number >>= 7;
+        }
+        self.bytes[self.length & (EVENT_BYTES_MAX - 1)] = number as u8;
+        self.length += 1;
+    }
+}
+
 impl TraceEvent {
-    /// Appends the event, which happened `passed` units of time after the one before.
-    pub(crate) fn write(&self, passed: u64, bytes: &mut Vec<u8>) {
+    /// Encodes the event, which happened `passed` units of time after the one before.
+    #[inline]
+    pub(crate) fn write(&self, passed: u64, bytes: &mut EventBytes) {
         let mut numbers = |kind: u8, fields: &[u64]| {
-            bytes.push(kind);
-            push_number(passed, bytes);
-            fields.iter().for_each(|field| push_number(*field, bytes));
+            bytes.length = 0;
+            bytes.push(kind.into());
+            bytes.push(passed);
+            fields.iter().for_each(|field| bytes.push(*field));
         };
         match *self {
             TraceEvent::CallBegan { thread, place, operation: None } => {
@@ -469,7 +505,7 @@ mod tests {
                 received: any_number(random),
             }),
             9 => TraceEvent::Ran(TracedSpan {
-                track: TraceTrack::numbered(random.u64(2..4), any_number(random)).unwrap(),
+                track: TraceTrack::numbered(random.u64(2..5), any_number(random)).unwrap(),
                 name: any_number(random) as u32,
                 peer: waited_for,
                 bytes: any_number(random),
@@ -520,7 +556,9 @@ mod tests {
         for _ in 0..10_000 {
             let (event, passed) = (any(&mut random), any_number(&mut random));
             let mut bytes = Vec::new();
-            event.write(passed, &mut bytes);
+            let mut encoded = EventBytes::EMPTY;
+            event.write(passed, &mut encoded);
+            bytes.extend(encoded.as_slice());
             let mut rest = &bytes[..];
             assert_eq!(TraceEvent::read(&mut rest), Some((passed, event)));
             assert!(rest.is_empty());
@@ -532,7 +570,7 @@ mod tests {
 
     #[test]
     fn tracks_are_found_by_their_names() {
-        let all = (0..4).map(|kind| TraceTrack::numbered(kind, 7).unwrap());
+        let all = (0..5).map(|kind| TraceTrack::numbered(kind, 7).unwrap());
         for track in all {
             assert_eq!(TraceTrack::named(&track.name(), 7), Some(track));
         }

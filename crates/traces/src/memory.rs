@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering, fence};
 use memory::{Buffer, SharedMemory};
 use wire::{Codec, codec, push_number, take_number};
 
+use crate::event::EventBytes;
 use crate::{ClockOffset, RankTrace, TraceClock, TraceEvent, TracedChunk, TracedPlace};
 
 /// The memory of one rank.
@@ -287,7 +288,9 @@ impl RankTrace {
             if let TraceEvent::Waiting { thread, cause, peer, lasted } = event {
                 let since = self.clock.ns(chunk.begun).saturating_sub(self.clock.ns(time));
                 let lasted = lasted.saturating_add(since);
-                TraceEvent::Waited { thread, cause, peer, lasted }.write(0, &mut chunk.bytes);
+                let mut bytes = EventBytes::EMPTY;
+                TraceEvent::Waited { thread, cause, peer, lasted }.write(0, &mut bytes);
+                chunk.bytes.extend(bytes.as_slice());
             }
         }
         (!chunk.bytes.is_empty()).then_some(chunk)

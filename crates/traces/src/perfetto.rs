@@ -8,7 +8,10 @@ mod beside;
 mod reading;
 
 use std::collections::{HashMap, HashSet};
+use std::io::Write;
 
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
 use prost::Message;
 
 use crate::alignment::AlignedTrace;
@@ -29,10 +32,31 @@ pub fn trace_of(ranks: &[AlignedTrace]) -> Vec<u8> {
     for rank in ranks {
         let mut writer = RankWriter::new(rank);
         writer.write();
-        // Messages one after the other are one message with the packets of all.
-        file.append(&mut Trace { packet: writer.packets }.encode_to_vec());
+        let mut packets = writer.packets.into_iter();
+        loop {
+            let packet: Vec<TracePacket> = packets.by_ref().take(COMPRESSED_TOGETHER).collect();
+            if packet.is_empty() {
+                break;
+            }
+            let part = TracePacket {
+                compressed_packets: Some(compressed(&Trace { packet }.encode_to_vec())),
+                ..TracePacket::default()
+            };
+            // Messages one after the other are one message with the packets of all.
+            file.append(&mut Trace { packet: vec![part] }.encode_to_vec());
+        }
     }
     file
+}
+
+/// The number of packets that are compressed together: some 200 KB.
+const COMPRESSED_TOGETHER: usize = 4096;
+
+fn compressed(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
+    // A vector takes all bytes.
+    let _ = encoder.write_all(bytes);
+    encoder.finish().unwrap_or_default()
 }
 
 /// Writes the packets of one rank.

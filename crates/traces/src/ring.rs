@@ -2,6 +2,7 @@
 //! given up.
 
 use crate::counts::RecentCounts;
+use crate::event::{EVENT_BYTES_MAX, EventBytes};
 use crate::memory::{CHUNK_BYTES, HEAD_BYTES};
 use crate::{TraceEvent, TraceMemory, TracedMessage, TracedOperation};
 
@@ -17,7 +18,7 @@ pub struct TraceRing {
     events: u64,
     last: u64,
     /// The event that is being encoded.
-    encoded: Vec<u8>,
+    encoded: EventBytes,
     numbers: RecentCounts<Flow>,
     /// The number of operations by communicator.
     operations: RecentCounts<u64>,
@@ -38,9 +39,6 @@ enum Direction {
     In,
 }
 
-/// The maximum length of an encoded event, in bytes.
-const EVENT_BYTES_MAX: usize = 1 + 8 * 10;
-
 impl TraceRing {
     /// Makes an empty ring in `memory`. `now` is the present time.
     pub fn new(memory: TraceMemory, now: u64) -> Self {
@@ -52,7 +50,7 @@ impl TraceRing {
             used: 0,
             events: 0,
             last: now,
-            encoded: Vec::with_capacity(EVENT_BYTES_MAX),
+            encoded: EventBytes::EMPTY,
             numbers: RecentCounts::default(),
             operations: RecentCounts::default(),
         };
@@ -70,11 +68,11 @@ impl TraceRing {
         if self.used + EVENT_BYTES_MAX > CHUNK_BYTES {
             self.begin_chunk();
         }
-        self.encoded.clear();
         // Clocks of cores may differ by a few units.
         event.write(now.saturating_sub(self.last), &mut self.encoded);
-        self.memory.append(self.chunk, self.used, &self.encoded);
-        self.used += self.encoded.len();
+        let bytes = self.encoded.as_slice();
+        self.memory.append(self.chunk, self.used, bytes);
+        self.used += bytes.len();
         self.events += 1;
         self.last = self.last.max(now);
     }

@@ -1,7 +1,9 @@
 //! Reads the traces that this crate has written.
 
 use std::collections::HashMap;
+use std::io::Read;
 
+use flate2::read::ZlibDecoder;
 use prost::Message;
 
 use super::beside::RAIL;
@@ -25,11 +27,10 @@ const RANKS_MAX: u32 = 1 << 22;
 /// # Errors
 /// A sentence if the file is no trace, or none that this library has written.
 pub fn read(file: &[u8]) -> Result<Vec<AlignedTrace>, String> {
-    let trace =
-        Trace::decode(file).map_err(|error| format!("this is no Perfetto trace: {error}"))?;
+    let packets = packets_of(file)?;
     let mut ranks: Vec<RankReader> = Vec::new();
     let mut by_sequence = HashMap::new();
-    for packet in &trace.packet {
+    for packet in &packets {
         let sequence = packet.trusted_packet_sequence_id.unwrap_or(0);
         let index = *by_sequence.entry(sequence).or_insert_with(|| {
             ranks.push(RankReader::default());
@@ -54,6 +55,30 @@ pub fn read(file: &[u8]) -> Result<Vec<AlignedTrace>, String> {
         _ => Ok(all),
     }
 }
+
+/// Returns the packets of a file, those inside compressed packets, too.
+fn packets_of(file: &[u8]) -> Result<Vec<TracePacket>, String> {
+    let decoded = |bytes: &[u8]| {
+        Trace::decode(bytes).map_err(|error| format!("this is no Perfetto trace: {error}"))
+    };
+    let mut packets = Vec::new();
+    for packet in decoded(file)?.packet {
+        let Some(compressed) = &packet.compressed_packets else {
+            packets.push(packet);
+            continue;
+        };
+        let mut bytes = Vec::new();
+        let read = ZlibDecoder::new(&compressed[..]).take(PART_BYTES_MAX).read_to_end(&mut bytes);
+        if let Err(error) = read {
+            return Err(format!("this trace is damaged: {error}"));
+        }
+        packets.append(&mut decoded(&bytes)?.packet);
+    }
+    Ok(packets)
+}
+
+/// The largest length of the content of a compressed packet, in bytes. Longer ones are damaged.
+const PART_BYTES_MAX: u64 = 16 << 20;
 
 /// Reads the packets of one rank.
 #[derive(Default)]
@@ -475,10 +500,10 @@ mod tests {
         let (host, names) = ("one".to_owned(), vec!["read".to_owned()]);
         let events = vec![(1000, span(100)), (1010, span(5)), (1200, span(300)), (1300, span(50))];
         let trace = AlignedTrace { host, names, events, ..AlignedTrace::default() };
-        let file = Trace::decode(&trace_of(&[trace])[..]).unwrap();
+        let packets = packets_of(&trace_of(&[trace])).unwrap();
         let mut open = HashMap::new();
         let mut slices: Vec<(u64, u64, u64)> = Vec::new();
-        for packet in file.packet {
+        for packet in packets {
             let (Some(time), Some(event)) = (packet.timestamp, packet.track_event) else {
                 continue;
             };
@@ -494,6 +519,33 @@ mod tests {
                 assert!(one.0 != other.0 || one.1 >= other.2 || other.1 >= one.2, "{slices:?}");
             }
         }
+    }
+
+    /// A region with two tasks at a barrier, of which the second begins a little before it as the
+    /// clock shows it, and a region after it.
+    #[test]
+    fn spans_of_a_thread_are_inside_each_other() {
+        let span = |lasted| {
+            let (track, name) = (TraceTrack::Team(2), 0);
+            TraceEvent::Ran(TracedSpan { track, name, peer: None, bytes: 0, lasted, ago: 0 })
+        };
+        let ends = [(1050, 20), (1100, 50), (1200, 180), (1300, 275), (1500, 100)];
+        let events = ends.into_iter().map(|(end, lasted)| (end, span(lasted))).collect();
+        let names = vec!["region a (b.c:3)".to_owned()];
+        let trace =
+            AlignedTrace { host: "one".to_owned(), names, events, ..AlignedTrace::default() };
+        let read = read(&trace_of(&[trace])).unwrap();
+        let spans: Vec<(u64, u64)> = read[0]
+            .events
+            .iter()
+            .filter_map(|(time, event)| match event {
+                TraceEvent::Ran(TracedSpan { track: TraceTrack::Team(2), lasted, .. }) => {
+                    Some((*time - lasted, *time))
+                }
+                _ => None,
+            })
+            .collect();
+        assert_eq!(spans, [(1030, 1050), (1050, 1100), (1020, 1200), (1020, 1300), (1400, 1500)]);
     }
 
     #[test]
@@ -513,11 +565,15 @@ mod tests {
         let far = trace_of(&[any(0, &mut random), any(RANKS_MAX, &mut random)]);
         assert!(read(&far).unwrap_err().contains("no job has a rank 4194304"));
         let file = trace_of(&[any(0, &mut random)]);
-        for _ in 0..2000 {
-            let mut file = file.clone();
+        let plain = Trace { packet: packets_of(&file).unwrap() }.encode_to_vec();
+        for mut file in [file, plain].into_iter().flat_map(|file| vec![file; 1000]) {
             let place = random.usize(0..file.len());
             file[place] = random.u8(..);
             let _ = read(&file[..random.usize(0..=file.len())]);
         }
+        // Many zeros in few bytes.
+        let bomb = Some(crate::perfetto::compressed(&vec![0; PART_BYTES_MAX as usize + 1]));
+        let packet = vec![TracePacket { compressed_packets: bomb, ..TracePacket::default() }];
+        assert!(read(&Trace { packet }.encode_to_vec()).is_err());
     }
 }
