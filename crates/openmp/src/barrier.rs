@@ -6,11 +6,16 @@ use std::sync::atomic::{AtomicBool, Ordering, fence};
 use crate::deques::{Allowed, Search};
 use crate::team::{Gathering, ThreadTeam};
 use crate::thread::Thread;
+use crate::tools::{self, Meeting};
 use crate::tracing::{self, Work};
 use crate::waiting::WaitEvent;
 
 /// Waits as [`barrier`] does, unless the region is cancelled; then, it returns true.
-pub fn barrier_or_cancelled(thread: &Thread) -> bool {
+pub fn barrier_or_cancelled(thread: &Thread, meeting: Meeting) -> bool {
+    tools::while_meeting(thread, meeting, || meet_or_cancelled(thread))
+}
+
+fn meet_or_cancelled(thread: &Thread) -> bool {
     let team = thread.team.get();
     let is_cancelled = || team.is_cancelled.load(Ordering::SeqCst);
     let lock = || team.gathering.lock().unwrap_or_else(PoisonError::into_inner);
@@ -44,8 +49,12 @@ pub fn barrier_or_cancelled(thread: &Thread) -> bool {
     is_cancelled()
 }
 
-/// Waits for all threads of the team, and all tasks.
-pub fn barrier(thread: &Thread) {
+/// Waits for all threads of the team, and all tasks. `meeting` is what tools are given.
+pub fn barrier(thread: &Thread, meeting: Meeting) {
+    tools::while_meeting(thread, meeting, || meet(thread));
+}
+
+fn meet(thread: &Thread) {
     let team = thread.team.get();
     let size = team.size();
     if size > 1 {

@@ -331,6 +331,7 @@ impl Borrower {
 /// The end of the process: from now on it needs no core.
 #[unsafe(no_mangle)]
 pub extern "C" fn combray_openmp_ended() {
+    crate::tools::end();
     if let Some(share) = share() {
         share.end();
     }

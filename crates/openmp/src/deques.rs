@@ -8,7 +8,7 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::own::Line;
+use crate::own::OwnLine;
 use crate::tasks::{Task, TaskRef};
 use crate::team::ThreadTeam;
 use crate::thread::Thread;
@@ -21,8 +21,8 @@ const ROOM: usize = 256;
 /// regions.
 pub struct Deque {
     /// The oldest task. Numbers only grow; their rest by `ROOM` is the place.
-    top: Line<AtomicUsize>,
-    owned: Line<Owned>,
+    top: OwnLine<AtomicUsize>,
+    owned: OwnLine<Owned>,
     ring: [Place; ROOM],
 }
 
@@ -43,7 +43,11 @@ struct Place {
 impl Deque {
     pub fn new() -> Self {
         let place = |_| Place { task: AtomicPtr::default(), depth: AtomicU32::new(0) };
-        Self { top: Line::default(), owned: Line::default(), ring: std::array::from_fn(place) }
+        Self {
+            top: OwnLine::default(),
+            owned: OwnLine::default(),
+            ring: std::array::from_fn(place),
+        }
     }
 
     fn place(&self, number: usize) -> &Place {

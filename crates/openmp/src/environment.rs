@@ -82,6 +82,9 @@ pub struct UserSettings {
     pub teams: i32,
     pub teams_thread_limit: i32,
     pub affinity_format: String,
+    /// Whether tools observe the program (`OMP_TOOL`), and where they are.
+    pub uses_tools: bool,
+    pub tool_libraries: Vec<String>,
     /// Whether threads write where they run (`OMP_DISPLAY_AFFINITY`).
     pub displays_affinity: bool,
 }
@@ -139,6 +142,10 @@ fn read() -> UserSettings {
         teams_thread_limit: number("OMP_TEAMS_THREAD_LIMIT", positive).unwrap_or(0) as i32,
         affinity_format: text("OMP_AFFINITY_FORMAT")
             .unwrap_or_else(|| "level %L thread %i affinity %A".to_owned()),
+        uses_tools: !text("OMP_TOOL").is_some_and(|value| value.eq_ignore_ascii_case("disabled")),
+        tool_libraries: text("OMP_TOOL_LIBRARIES")
+            .map(|all| all.split(':').filter(|one| !one.is_empty()).map(str::to_owned).collect())
+            .unwrap_or_default(),
         displays_affinity: flag("OMP_DISPLAY_AFFINITY").unwrap_or_default(),
     }
 }

@@ -16,6 +16,7 @@ mod slots;
 mod tasks;
 mod team;
 mod thread;
+mod tools;
 mod tracing;
 mod waiting;
 mod workers;

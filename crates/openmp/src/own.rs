@@ -42,13 +42,13 @@ impl<T> Own<T> {
     }
 }
 
-/// A value in cache lines of its own (processors fetch them in pairs), as other threads than those of
-/// its neighbours write to it, or wait for it.
+/// A value in cache lines of its own (processors fetch them in pairs), as other threads than those
+/// of its neighbours write to it, or wait for it.
 #[repr(align(128))]
 #[derive(Default)]
-pub struct Line<T>(pub T);
+pub struct OwnLine<T>(pub T);
 
-impl<T> Deref for Line<T> {
+impl<T> Deref for OwnLine<T> {
     type Target = T;
 
     fn deref(&self) -> &T {

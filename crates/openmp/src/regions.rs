@@ -13,6 +13,7 @@ use crate::places::{self, BindPolicy};
 use crate::tasks::TaskGroup;
 use crate::team::{Region, ThreadTeam};
 use crate::thread::Thread;
+use crate::tools::{self, Meeting};
 use crate::tracing::{self, Work};
 use crate::waiting;
 use crate::workers;
@@ -84,6 +85,10 @@ pub fn open(thread: &'static Thread, body: Body, data: Address, threads: u32, ex
         is_bound,
         league,
     });
+    let is_observed = tools::is_active();
+    if is_observed {
+        tools::region_begins(thread.task(), team, threads);
+    }
     let known = team.workers.with(|workers| workers.len()) as u32 + 1;
     if threads > 1 {
         waiting::more_busy(threads as usize - 1);
@@ -98,6 +103,9 @@ pub fn open(thread: &'static Thread, body: Body, data: Address, threads: u32, ex
         }
     }
     let before = thread.enter(team, 0);
+    if is_observed {
+        tools::implicit_task(thread, true);
+    }
     if is_bound {
         team.posts.see(|posts| thread.partition.set(posts[0].1));
     }
@@ -108,7 +116,11 @@ pub fn open(thread: &'static Thread, body: Body, data: Address, threads: u32, ex
 /// Ends the region that a thread has opened last.
 pub fn close(thread: &Thread) {
     let team = thread.team.get();
-    barrier::join(thread);
+    tools::while_meeting(thread, Meeting::BarrierOfRegion, || barrier::join(thread));
+    let is_observed = tools::is_active();
+    if is_observed {
+        tools::implicit_task(thread, false);
+    }
     // The numbers of constructs go on, so that the slots need no reset.
     team.region.with(|region| {
         if team.is_cancelled.swap(false, Ordering::Relaxed) {
@@ -127,6 +139,9 @@ pub fn close(thread: &Thread) {
     waiting::fewer_busy(team.size() as usize - 1);
     if let Some(before) = thread.opened.with(Vec::pop) {
         thread.leave(before);
+    }
+    if is_observed {
+        tools::region_ends(thread.task(), team);
     }
 }
 

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use crate::loops::Iterations;
-use crate::own::{Line, Own};
+use crate::own::{Own, OwnLine};
 use crate::reductions::Private;
 use crate::waiting::WaitEvent;
 
@@ -17,10 +17,10 @@ pub struct Slot {
     /// The number of the construct, thrice, plus 0 if the slot is free for it, 1 if the first
     /// thread prepares it, 2 if it is ready.
     state: AtomicU32,
-    left: Line<AtomicU32>,
+    left: OwnLine<AtomicU32>,
     changed: WaitEvent,
     /// The next iteration that no thread has.
-    pub next: Line<AtomicU64>,
+    pub next: OwnLine<AtomicU64>,
     /// The iteration whose ordered region is next.
     pub ordered: AtomicU64,
     pub turns: WaitEvent,

@@ -16,6 +16,7 @@ use crate::own::Own;
 use crate::reductions::Private;
 use crate::team::ThreadTeam;
 use crate::thread::Thread;
+use crate::tools::{self, ToolData, Why};
 use crate::tracing::{self, Work};
 use crate::{Address, Body, waiting};
 
@@ -44,6 +45,7 @@ pub struct Task {
     /// The dependences of its children.
     pub known: Own<Option<Box<Known>>>,
     pub successors: Successors,
+    pub tool: ToolData,
     /// The team that runs it.
     pub team: &'static ThreadTeam,
 }
@@ -128,6 +130,7 @@ impl TaskRef {
             layout: None,
             known: Own::new(None),
             successors: Successors::default(),
+            tool: ToolData::default(),
             team,
         };
         Self::new(thread, block, task)
@@ -146,10 +149,18 @@ impl TaskRef {
     /// Runs a task that was taken from a queue.
     pub fn run(self, thread: &Thread) {
         let kept = self.0;
+        let is_observed = tools::is_active();
+        if is_observed {
+            tools::task_scheduled(thread.task(), Why::Switch, &self);
+        }
         let outer = thread.task.replace(self);
         // SAFETY: the thread keeps the reference while it runs the task.
         unsafe { kept.as_ref() }.call(thread);
         let own = thread.task.replace(outer);
+        if is_observed {
+            let why = if own.kind.has_event { Why::Detach } else { Why::Complete };
+            tools::task_scheduled(&own, why, thread.task());
+        }
         own.part_done(Some(thread));
     }
 }
@@ -324,6 +335,7 @@ impl Task {
                 layout,
                 known: Own::new(None),
                 successors: Successors::default(),
+                tool: ToolData::default(),
                 team: thread.team.get(),
             };
             TaskRef::new(Some(thread), block, task)

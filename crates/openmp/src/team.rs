@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::deques::Deques;
 use crate::environment::{self, Controls};
-use crate::own::{Line, Own};
+use crate::own::{Own, OwnLine};
 use crate::places::Post;
 use crate::slots::{SLOTS, Slot};
 use crate::tasks::{TaskGroup, TaskRef};
 use crate::thread::Thread;
+use crate::tools::ToolData;
 use crate::waiting::WaitEvent;
 use crate::workers::Worker;
 use crate::{Address, Body};
@@ -20,11 +21,11 @@ use crate::{Address, Body};
 pub struct ThreadTeam {
     size: AtomicU32,
     /// What the region is, for the threads that it starts.
-    pub region: Line<Own<Region>>,
+    pub region: OwnLine<Own<Region>>,
     /// Counts barriers and regions: what the threads wait for that have finished theirs.
-    pub generation: Line<AtomicU32>,
+    pub generation: OwnLine<AtomicU32>,
     /// Threads that have arrived at the barrier, or the end of the region.
-    pub arrived: Line<AtomicU32>,
+    pub arrived: OwnLine<AtomicU32>,
     /// Whether the region is cancelled.
     pub is_cancelled: AtomicBool,
     pub gathering: Mutex<Gathering>,
@@ -37,12 +38,13 @@ pub struct ThreadTeam {
     /// The explicit tasks.
     pub deques: Deques,
     /// The number of `single` constructs that a thread has begun to execute.
-    pub singles: Line<AtomicU32>,
+    pub singles: OwnLine<AtomicU32>,
     pub slots: [Slot; SLOTS as usize],
     /// The data of the thread that executes a `single` with copyprivate.
     pub copied: AtomicPtr<c_void>,
     /// The places of its threads, if they are bound.
     pub posts: Own<Vec<Post>>,
+    pub tool: ToolData,
     /// The threads besides the one that opened it.
     pub workers: Own<Vec<&'static Worker>>,
 }
@@ -106,19 +108,20 @@ impl ThreadTeam {
     fn new() -> &'static Self {
         Box::leak(Box::new(Self {
             size: AtomicU32::new(1),
-            region: Line(Own::new(Region::outermost(environment::settings().controls))),
-            generation: Line::default(),
-            arrived: Line::default(),
+            region: OwnLine(Own::new(Region::outermost(environment::settings().controls))),
+            generation: OwnLine::default(),
+            arrived: OwnLine::default(),
             is_cancelled: AtomicBool::new(false),
             gathering: Mutex::default(),
             changed: WaitEvent::default(),
             joined: WaitEvent::default(),
             waits: AtomicUsize::new(0),
             deques: Deques::default(),
-            singles: Line::default(),
+            singles: OwnLine::default(),
             slots: std::array::from_fn(|place| Slot::at(place as u32)),
             copied: AtomicPtr::default(),
             posts: Own::default(),
+            tool: ToolData::default(),
             workers: Own::default(),
         }))
     }

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::ptr;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::blocks::TaskBlocks;
 use crate::dependences::Use;
@@ -14,6 +14,7 @@ use crate::reductions::Private;
 use crate::slots::{SLOTS, Slot};
 use crate::tasks::{Task, TaskRef};
 use crate::team::{Region, ThreadTeam};
+use crate::tools::{self, ThreadKind, ToolData};
 use crate::workers;
 
 /// A kernel thread. Only itself uses it.
@@ -39,6 +40,7 @@ pub struct Thread {
     pub blocks: TaskBlocks,
     /// Room for the dependences of a task.
     pub uses: Own<Vec<Use>>,
+    pub tool: ToolData,
     /// Its place, if it is bound.
     pub place: Cell<Option<u32>>,
     /// The places of the threads of the regions that it opens.
@@ -70,7 +72,12 @@ impl Thread {
     pub fn current() -> &'static Self {
         match CURRENT.get() {
             Some(thread) => thread,
-            None => Self::meet(),
+            None => {
+                // The first thread that comes here is the initial one, in all but odd programs.
+                static IS_MET: AtomicBool = AtomicBool::new(false);
+                let is_first = !IS_MET.swap(true, Ordering::Relaxed);
+                Self::meet(if is_first { ThreadKind::Initial } else { ThreadKind::Other })
+            }
         }
     }
 
@@ -80,7 +87,8 @@ impl Thread {
     }
 
     /// Notes a thread that has not been here before: the program's own, or a new worker.
-    fn meet() -> &'static Self {
+    pub fn meet(kind: ThreadKind) -> &'static Self {
+        tools::start();
         let team = ThreadTeam::obtain();
         let controls = environment::settings().controls;
         // The slots of a team that was used before go on with its numbers.
@@ -99,6 +107,7 @@ impl Thread {
             deque: Cell::new(deque),
             blocks: TaskBlocks::default(),
             uses: Own::default(),
+            tool: ToolData::default(),
             place: Cell::new(None),
             partition: Cell::default(),
             opened: Own::default(),
@@ -111,6 +120,9 @@ impl Thread {
         // A destructor or an exit handler of the program may come here after `END` has done its
         // work. Then nothing frees this: it can be used until the last of them.
         let _ = END.try_with(|end| end.0.set(made));
+        if tools::is_active() {
+            tools::thread_begins(thread, kind);
+        }
         thread
     }
 
@@ -243,6 +255,9 @@ impl Drop for End {
         if thread.team.get().level() > 0 {
             // The program exits inside of a region: its threads still run it.
             return;
+        }
+        if tools::is_active() {
+            tools::thread_ends(thread);
         }
         CURRENT.set(None);
         for team in thread.teams.replace(Vec::new()).into_iter().flatten().flatten() {

@@ -29,7 +29,8 @@ static BUSY: AtomicUsize = AtomicUsize::new(1);
 /// Whether they outnumber the cores: apart from their number, which changes with each region.
 static IS_CROWDED: AtomicBool = AtomicBool::new(false);
 
-/// The threads of all open regions are so many, or the cores that this process may use have changed.
+/// The threads of all open regions are so many, or the cores that this process may use have
+/// changed.
 fn note_crowd(threads: usize) {
     let is_crowded = threads > borrowing::usable_cores();
     if IS_CROWDED.load(Ordering::Relaxed) != is_crowded {

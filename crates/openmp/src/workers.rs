@@ -15,6 +15,7 @@ use crate::environment;
 use crate::own::Own;
 use crate::team::ThreadTeam;
 use crate::thread::Thread;
+use crate::tools::{self, Meeting, ThreadKind};
 use crate::tracing::{self, Work};
 use crate::waiting::WaitEvent;
 
@@ -103,6 +104,7 @@ impl Worker {
 
     fn run(&self) -> ! {
         borrowing::note_thread();
+        Thread::meet(ThreadKind::Worker);
         let mut given = 0;
         loop {
             self.event.wait_until(|| self.given.load(Ordering::SeqCst) != given);
@@ -148,13 +150,22 @@ impl Worker {
                 false => self.leave_core_of(team),
             }
             affinity::display_if_changed();
+            let is_observed = tools::is_active();
+            if is_observed {
+                tools::implicit_task(thread, true);
+            }
             let (body, data) = team.region.see(|region| (region.body, region.data));
             if let Some(body) = body {
                 // SAFETY: the program gave this function with this argument.
                 tracing::during(Work::Region, body as usize, || unsafe { body(data.0) });
             }
             thread.task().known.set(None);
-            barrier::await_next_region(thread, &self.is_released);
+            tools::while_meeting(thread, Meeting::BarrierOfRegion, || {
+                barrier::await_next_region(thread, &self.is_released);
+            });
+            if is_observed {
+                tools::implicit_task(thread, false);
+            }
             thread.leave(before);
             if self.is_released.swap(false, Ordering::AcqRel) {
                 return;

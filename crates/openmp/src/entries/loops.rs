@@ -11,6 +11,7 @@ use crate::reductions::Private;
 use crate::slots::Slot;
 use crate::tasks;
 use crate::thread::Thread;
+use crate::tools::Meeting;
 
 /// Enters the next construct; the first thread prepares it.
 pub fn enter(thread: &Thread, prepare: impl FnOnce(&Slot)) -> &'static Slot {
@@ -347,7 +348,7 @@ general_starts! {
 pub extern "C" fn GOMP_loop_end() {
     let thread = Thread::current();
     thread.leave_construct();
-    barrier::barrier(thread);
+    barrier::barrier(thread, Meeting::BarrierOfConstruct);
 }
 
 /// Ends a loop without a barrier.
@@ -361,7 +362,7 @@ pub extern "C" fn GOMP_loop_end_nowait() {
 pub extern "C" fn GOMP_loop_end_cancel() -> bool {
     let thread = Thread::current();
     thread.leave_construct();
-    barrier::barrier_or_cancelled(thread)
+    barrier::barrier_or_cancelled(thread, Meeting::BarrierOfConstruct)
 }
 
 /// The number of the next section of this thread, or 0.

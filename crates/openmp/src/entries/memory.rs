@@ -445,3 +445,108 @@ pub unsafe extern "C" fn omp_target_memcpy_rect(
     }
     0
 }
+
+/// Waits for tasks that use what these dependence objects name.
+///
+/// # Safety
+/// There must be so many objects.
+unsafe fn await_objects(count: c_int, objects: *mut [usize; 2]) {
+    let count = usize::try_from(count).unwrap_or_default();
+    if count == 0 || objects.is_null() {
+        return;
+    }
+    // In the form of the compiler: 0, how many, none of them by its address alone, the objects.
+    let numbers = [0, count, 0, 0, 0].into_iter().map(ptr::without_provenance_mut);
+    let objects = (0..count).map(|place| {
+        // SAFETY: by the contract.
+        unsafe { objects.add(place) }.cast::<c_void>()
+    });
+    let list: Vec<*mut c_void> = numbers.chain(objects).collect();
+    // SAFETY: by the contract, the objects are there.
+    unsafe { super::tasks::GOMP_taskwait_depend(list.as_ptr()) };
+}
+
+/// Copies between devices, after tasks on which that depends; done when it returns.
+///
+/// # Safety
+/// There must be so many bytes at both places, and so many objects.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn omp_target_memcpy_async(
+    to: *mut u8,
+    from: *const u8,
+    bytes: usize,
+    to_offset: usize,
+    from_offset: usize,
+    to_device: c_int,
+    from_device: c_int,
+    count: c_int,
+    objects: *mut [usize; 2],
+) -> c_int {
+    // SAFETY: by the contract.
+    unsafe {
+        await_objects(count, objects);
+        omp_target_memcpy(to, from, bytes, to_offset, from_offset, to_device, from_device)
+    }
+}
+
+/// Copies a part of an array, after tasks on which that depends; done when it returns.
+///
+/// # Safety
+/// The arrays must have these dimensions, and there must be so many objects.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn omp_target_memcpy_rect_async(
+    to: *mut u8,
+    from: *const u8,
+    bytes: usize,
+    dimensions: c_int,
+    volume: *const usize,
+    to_offsets: *const usize,
+    from_offsets: *const usize,
+    to_sizes: *const usize,
+    from_sizes: *const usize,
+    to_device: c_int,
+    from_device: c_int,
+    count: c_int,
+    objects: *mut [usize; 2],
+) -> c_int {
+    // SAFETY: by the contract.
+    unsafe {
+        await_objects(count, objects);
+        omp_target_memcpy_rect(
+            to,
+            from,
+            bytes,
+            dimensions,
+            volume,
+            to_offsets,
+            from_offsets,
+            to_sizes,
+            from_sizes,
+            to_device,
+            from_device,
+        )
+    }
+}
+
+/// The address of a variable on a device: the host's own.
+#[unsafe(no_mangle)]
+pub extern "C" fn omp_get_mapped_ptr(address: *const c_void, device: c_int) -> *mut c_void {
+    if is_host(device) { address.cast_mut() } else { ptr::null_mut() }
+}
+
+/// Whether a device can use memory of the host: the host can.
+#[unsafe(no_mangle)]
+pub extern "C" fn omp_target_is_accessible(
+    address: *const c_void,
+    _bytes: usize,
+    device: c_int,
+) -> c_int {
+    (is_host(device) && !address.is_null()).into()
+}
+
+/// Whether a number is that of the host: the initial device, also by its name.
+fn is_host(device: c_int) -> bool {
+    /// `omp_initial_device`.
+    const INITIAL: c_int = -1;
+    device == 0 || device == INITIAL
+}

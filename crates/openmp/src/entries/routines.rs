@@ -108,6 +108,9 @@ questions! {
         (Thread::current().team.get().active_level() > 0).into();
     /// Whether the task is final.
     omp_in_final omp_in_final_: c_int = Thread::current().with_task(Task::is_final).into();
+    /// Whether the task is an explicit one.
+    omp_in_explicit_task omp_in_explicit_task_: c_int =
+        Thread::current().with_task(|task| task.depth() > 0).into();
     /// Whether regions may have fewer threads than asked for.
     omp_get_dynamic omp_get_dynamic_: c_int = controls().is_dynamic.into();
     /// Whether regions inside of regions have several threads.

@@ -8,18 +8,19 @@ use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering};
 use crate::barrier;
 use crate::tasks::{Task, TaskGroup};
 use crate::thread::Thread;
+use crate::tools::Meeting;
 use crate::waiting;
 
 /// Waits for the team.
 #[unsafe(no_mangle)]
 pub extern "C" fn GOMP_barrier() {
-    barrier::barrier(Thread::current());
+    barrier::barrier(Thread::current(), Meeting::BarrierExplicit);
 }
 
 /// Waits for the team. True if the region is cancelled.
 #[unsafe(no_mangle)]
 pub extern "C" fn GOMP_barrier_cancel() -> bool {
-    barrier::barrier_or_cancelled(Thread::current())
+    barrier::barrier_or_cancelled(Thread::current(), Meeting::BarrierExplicit)
 }
 
 /// What the compiler calls the constructs that can be cancelled.
@@ -99,7 +100,7 @@ pub extern "C" fn GOMP_single_copy_start() -> *mut c_void {
     if GOMP_single_start() {
         return ptr::null_mut();
     }
-    GOMP_barrier();
+    barrier::barrier(Thread::current(), Meeting::BarrierOfConstruct);
     Thread::current().team.get().copied.load(Ordering::Acquire)
 }
 
@@ -107,7 +108,7 @@ pub extern "C" fn GOMP_single_copy_start() -> *mut c_void {
 #[unsafe(no_mangle)]
 pub extern "C" fn GOMP_single_copy_end(data: *mut c_void) {
     Thread::current().team.get().copied.store(data, Ordering::Release);
-    GOMP_barrier();
+    barrier::barrier(Thread::current(), Meeting::BarrierOfConstruct);
 }
 
 /// The lock of critical constructs without a name.

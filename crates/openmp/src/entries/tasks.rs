@@ -8,6 +8,7 @@ use crate::dependences;
 use crate::reductions::{self, Private};
 use crate::tasks::{self, Task, TaskKind, TaskRef, TaskWork};
 use crate::thread::Thread;
+use crate::tools::{self, Meeting};
 
 /// A function that copies the argument of a task.
 type Copying = Option<unsafe extern "C" fn(*mut c_void, *mut c_void)>;
@@ -55,7 +56,7 @@ pub unsafe extern "C" fn GOMP_task(
         TaskWork::in_place(thread, body, data)
     };
     let kind = TaskKind { is_final: flags & FINAL != 0, is_deferred, has_event };
-    let task = Task::child(thread, work, kind);
+    let task = create(thread, work, kind, flags & DEPENDS != 0);
     if has_event {
         let handle = task.clone().into_raw().as_ptr().cast();
         // SAFETY: the compiler has given the address of a variable, which is also the first one of
@@ -71,6 +72,14 @@ pub unsafe extern "C" fn GOMP_task(
         // SAFETY: by the contract.
         unsafe { submit_with(thread, task, depends) };
     }
+}
+
+fn create(thread: &Thread, work: TaskWork, kind: TaskKind, has_dependences: bool) -> TaskRef {
+    let task = Task::child(thread, work, kind);
+    if tools::is_active() {
+        tools::task_created(thread.task(), &task, has_dependences);
+    }
+    task
 }
 
 /// Whether a task of this thread waits in a queue; otherwise it runs at once.
@@ -127,7 +136,8 @@ unsafe fn submit_with(thread: &Thread, task: TaskRef, depends: *const *mut c_voi
 /// Waits for the children of the present task.
 #[unsafe(no_mangle)]
 pub extern "C" fn GOMP_taskwait() {
-    tasks::wait_for_children(Thread::current());
+    let thread = Thread::current();
+    tools::while_meeting(thread, Meeting::Taskwait, || tasks::wait_for_children(thread));
 }
 
 /// Waits for those children of the present task that use these addresses.
@@ -136,13 +146,30 @@ pub extern "C" fn GOMP_taskwait() {
 /// The list must be one that the compiler has made.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GOMP_taskwait_depend(depends: *const *mut c_void) {
-    unsafe extern "C" fn nothing(_: *mut c_void) {}
     let thread = Thread::current();
     let kind = TaskKind { is_final: false, is_deferred: false, has_event: false };
-    let task = Task::child(thread, TaskWork::in_place(thread, nothing, std::ptr::null_mut()), kind);
+    let work = TaskWork::in_place(thread, nothing, std::ptr::null_mut());
+    let task = create(thread, work, kind, true);
     // SAFETY: by the contract.
     unsafe { submit_with(thread, task, depends) };
 }
+
+/// Lets later tasks that use these addresses wait for those before it.
+///
+/// # Safety
+/// The list must be one that the compiler has made.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GOMP_taskwait_depend_nowait(depends: *const *mut c_void) {
+    let thread = Thread::current();
+    let is_deferred = may_defer(thread);
+    let kind = TaskKind { is_final: false, is_deferred, has_event: false };
+    let work = TaskWork::in_place(thread, nothing, std::ptr::null_mut());
+    let task = create(thread, work, kind, true);
+    // SAFETY: by the contract.
+    unsafe { submit_with(thread, task, depends) };
+}
+
+unsafe extern "C" fn nothing(_: *mut c_void) {}
 
 /// Permits another task to run here: none does.
 #[unsafe(no_mangle)]
@@ -157,7 +184,8 @@ pub extern "C" fn GOMP_taskgroup_start() {
 /// Ends a taskgroup.
 #[unsafe(no_mangle)]
 pub extern "C" fn GOMP_taskgroup_end() {
-    tasks::end_group(Thread::current());
+    let thread = Thread::current();
+    tools::while_meeting(thread, Meeting::Taskgroup, || tasks::end_group(thread));
 }
 
 /// Fulfils the event of a task.
@@ -205,7 +233,7 @@ pub extern "C" fn GOMP_workshare_task_reduction_unregister(is_cancelled: bool) {
     let thread = Thread::current();
     tasks::end_group(thread);
     if !is_cancelled {
-        crate::barrier::barrier(thread);
+        crate::barrier::barrier(thread, Meeting::BarrierOfConstruct);
     }
 }
 
@@ -294,7 +322,7 @@ impl Taskloop {
                     is_deferred: self.flags & DEFERRED != 0 && may_defer(thread),
                     has_event: false,
                 };
-                submit(thread, Task::child(thread, work, kind));
+                submit(thread, create(thread, work, kind, false));
             }
         }
         if has_group {
