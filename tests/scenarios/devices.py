@@ -20,4 +20,14 @@ def memory_of_devices_is_not_expected(runner):
     assert code != 0 and "signal" in output, f"exit code {code}\n{output}"
 
 
-SCENARIOS = [a_driver_is_loaded_later, memory_of_devices_is_not_expected]
+def messages_are_staged_where_memory_is_not_shared(runner):
+    needs_combray(runner)
+    library = (runner.build / "libcuda.so.1.so").resolve()
+    for setting in ["FAKE_DEVICE_FAIL=cuIpcGetMemHandle,-1", "FAKE_DEVICE_FAIL=cuIpcOpenMemHandle_v2,-1",
+                    "FAKE_DEVICE_PEERS=0", "COMBRAY_SINGLE_COPY=never"]:
+        code, output, _ = run([*runner.mpiexec, "-n", "2", "-x", setting, "env", f"LD_PRELOAD={library}",
+                               str(runner.build / "devices_shared"), "kinds"], timeout=120)
+        assert code == 0, f"{setting}: {output}"
+
+
+SCENARIOS = [a_driver_is_loaded_later, memory_of_devices_is_not_expected, messages_are_staged_where_memory_is_not_shared]

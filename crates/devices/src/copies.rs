@@ -14,7 +14,6 @@ use parking_lot::Mutex;
 use crate::api::{Api, ApiError, Rows, Side, inside};
 use crate::failure;
 use crate::sharing::Sharing;
-use crate::staging::{self, Staging};
 
 /// The largest distance of rows that one copy can have, in bytes.
 const PITCH_MAX: isize = i32::MAX as isize;
@@ -267,7 +266,7 @@ impl DistantMemory for ScopedMemory {
         match self.vendor.sharing.export(self, address, length) {
             Ok(export) => Some(Box::new(export)),
             Err(why) => {
-                staging::note(Staging::NotExported, why);
+                memory::note_staged(why);
                 None
             }
         }
@@ -289,7 +288,7 @@ impl DistantMemory for ScopedMemory {
             begun.map_err(|error| error.to_string())
         });
         if let Err(why) = &begun {
-            staging::note(Staging::NotImported, why.clone());
+            memory::note_staged(why.as_str());
         }
         begun.ok()
     }

@@ -54,7 +54,8 @@ crate::api::functions! { Runtime:
     event_wait = c"hipEventSynchronize"(Event);
     event_destroy = c"hipEventDestroy"(Event);
     copy = c"hipMemcpyAsync"(*mut c_void, *const c_void, usize, c_int, Stream);
-    copy_2d = c"hipMemcpy2DAsync"(*mut c_void, usize, *const c_void, usize, usize, usize, c_int, Stream);
+    copy_2d = c"hipMemcpy2DAsync"(*mut c_void, usize, *const c_void, usize, usize, usize, c_int,
+        Stream);
     address_range = c"hipMemGetAddressRange"(*mut *mut c_void, *mut usize, *mut c_void);
     ipc_get = c"hipIpcGetMemHandle"(*mut HandleBytes, *mut c_void);
     ipc_open = c"hipIpcOpenMemHandle"(*mut *mut c_void, HandleBytes, c_uint);

@@ -17,7 +17,6 @@ mod failure;
 mod hip;
 mod record;
 mod sharing;
-mod staging;
 #[cfg(test)]
 mod tests;
 
@@ -36,7 +35,6 @@ use cuda::Cuda;
 use hip::Hip;
 
 pub use failure::take_failure;
-pub use staging::{Staging, staged};
 
 /// The files by which the kernel's driver of a vendor is reached. Without any of them no device can
 /// be used, so that its library is not expected.

@@ -1,4 +1,4 @@
-//! What a process tells another about an allocation, so that the other one can access it.
+//! What a process passes to another about an allocation, so that the other one can access it.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 

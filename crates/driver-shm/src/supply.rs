@@ -168,14 +168,8 @@ impl SenderWorld for ProcessMemories<'_> {
             .fill_piece(piece, length, |bytes| gather(data, offset, bytes, caches, store_choice));
     }
 
-    fn begin_filling(
-        &mut self,
-        piece: usize,
-        data: &Buffer,
-        offset: usize,
-        length: usize,
-    ) -> Option<PendingCopy> {
-        self.segment.begin_filling(piece, data, offset, length)
+    fn begin_fill(&mut self, at: usize, data: &Buffer, bytes: Range<usize>) -> Option<PendingCopy> {
+        self.segment.begin_filling(at, data, bytes.start, bytes.len())
     }
 
     fn write(&mut self, to: (GateId, RegionToken), data: &Buffer, bytes: Range<usize>) -> bool {

@@ -13,7 +13,8 @@ use crate::{RankProfile, WaitCause};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Advice {
     /// The cause, by a name for programs: `slow_rank`, `chain`, `late_receives`, `late_sends`,
-    /// `imbalance`, `small_messages`, `shared_core`, `far_neighbours`, `too_few_cores`.
+    /// `imbalance`, `small_messages`, `shared_core`, `far_neighbours`, `too_few_cores`,
+    /// `staged_memory`.
     pub cause: String,
     /// The maximum cost of the cause, in seconds over all ranks.
     pub seconds: f64,
@@ -82,6 +83,7 @@ pub(crate) fn best(
     let has_other_cores = all.iter().any(|one| one.cause == "shared_core");
     all.splice(0..0, facts.too_few_cores().filter(|_| !has_other_cores));
     all.truncate(LISTED_MAX);
+    all.extend(facts.staged_memory());
     all
 }
 
@@ -112,6 +114,25 @@ impl Facts<'_> {
     /// Returns the waiting time for one cause, in seconds.
     fn waited(&self, cause: WaitCause) -> f64 {
         self.late.iter().filter(|one| one.cause == cause).map(|one| one.seconds).sum()
+    }
+
+    /// Messages between memories of devices went through memory of the processor. What that cost
+    /// is not known.
+    fn staged_memory(&self) -> Option<Advice> {
+        let most = self.ranks.iter().max_by_key(|rank| rank.staged.count)?;
+        let (count, reason) = (most.staged.count, &most.staged.reason);
+        (count > 0).then(|| Advice {
+            cause: "staged_memory".to_owned(),
+            seconds: 0.0,
+            reason: format!(
+                "the device memory of {count} messages of rank {} was staged in memory of the \
+                 processor: {reason}",
+                most.rank
+            ),
+            remedy: "use memory of cudaMalloc or of an exportable pool, and let each process see \
+                     the devices of all others"
+                .to_owned(),
+        })
     }
 
     /// There are more processes than cores. The cost is the time in which ranks had no processor.

@@ -61,6 +61,9 @@ pub struct RankProfile {
     pub lent: LentCores,
     /// The phases that the program has named, in the order in which they first began.
     pub phases: Vec<PhaseTotals>,
+    /// The messages between memories of devices that went through memory of the processor.
+    #[serde(default)]
+    pub staged: StagingProfile,
 }
 
 /// A phase of a rank.
@@ -72,6 +75,15 @@ pub struct PhaseTotals {
     pub times: u64,
     /// How long in all, in seconds.
     pub seconds: f64,
+}
+
+/// Messages between memories of devices that went through memory of the processor.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StagingProfile {
+    /// Their number.
+    pub count: u64,
+    /// Why the last one did.
+    pub reason: String,
 }
 
 /// Cores that a rank has lent and borrowed, as times summed over the cores, in seconds.

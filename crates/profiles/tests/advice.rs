@@ -1,7 +1,8 @@
 //! Jobs that are slow for one reason, which the advice must name.
 
 use profiles::{
-    CallProfile, JobProfile, LentCores, PeerTotals, RankProfile, WaitCause, WaitTotals,
+    CallProfile, JobProfile, LentCores, PeerTotals, RankProfile, StagingProfile, WaitCause,
+    WaitTotals,
 };
 
 /// Makes a rank that ran for 10 s, of which it spent `inside` in calls of one function, with these
@@ -206,6 +207,17 @@ fn ranks_that_share_a_core_while_others_are_free_are_reported() {
     assert_eq!(on([0], 4).first().map(String::as_str), Some("shared_core"));
     assert!(!on([0], 1).contains(&"shared_core".to_owned()), "no other core is there");
     assert!(!on([1], 4).contains(&"shared_core".to_owned()), "each has its own");
+}
+
+#[test]
+fn staged_messages_are_reported_with_their_reason() {
+    let mut one = rank(0, "MPI_Barrier", 3.0, &[]);
+    let other = rank(1, "MPI_Barrier", 3.0, &[]);
+    assert!(!causes(vec![one.clone(), other.clone()]).contains(&"staged_memory".to_owned()));
+    one.staged = StagingProfile { count: 7, reason: "the driver refuses".to_owned() };
+    let job = JobProfile::of("./model".to_owned(), vec![one, other]);
+    let last = job.advice.last().unwrap();
+    assert!(last.reason.contains("7 messages of rank 0") && last.reason.ends_with("refuses"));
 }
 
 #[test]

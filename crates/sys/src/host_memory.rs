@@ -60,19 +60,19 @@ fn program() -> Range<usize> {
                 let header = &*object.dlpi_phdr.add(index);
                 if header.p_type == libc::PT_LOAD {
                     let low = (object.dlpi_addr + header.p_vaddr) as usize;
-                    let found = &mut *found.cast::<Range<usize>>();
-                    found.start = found.start.min(low);
-                    found.end = found.end.max(low + header.p_memsz as usize);
+                    let found = &mut *found.cast::<[usize; 2]>();
+                    let high = low + header.p_memsz as usize;
+                    *found = [found[0].min(low), found[1].max(high)];
                 }
             }
         }
         // The first object is the program.
         1
     }
-    let mut found = usize::MAX..0;
+    let mut found = [usize::MAX, 0];
     // SAFETY: `note` has the expected parameters, and does not unwind.
     unsafe { libc::dl_iterate_phdr(Some(note), ptr::from_mut(&mut found).cast()) };
-    found
+    found[0]..found[1]
 }
 
 #[cfg(test)]

@@ -58,15 +58,9 @@ pub trait SenderWorld {
     /// Copies bytes of a message, from `offset` on, to the beginning of a piece of the pool.
     fn fill(&mut self, piece: usize, data: &Buffer, offset: usize, length: usize, caches: Caches);
 
-    /// Begins to copy bytes of a message that lies in memory that the processor does not address,
-    /// from `offset` on, to a piece of the pool and those behind it; none if they are copied.
-    fn begin_filling(
-        &mut self,
-        piece: usize,
-        data: &Buffer,
-        offset: usize,
-        length: usize,
-    ) -> Option<PendingCopy>;
+    /// Begins to copy bytes of a message that lies in memory that the processor does not address to
+    /// the piece `at` of the pool and those behind it; none if they are copied.
+    fn begin_fill(&mut self, at: usize, data: &Buffer, bytes: Range<usize>) -> Option<PendingCopy>;
 
     /// Writes a range of a message to a peer's region, at the offset that it has in the message.
     /// Returns whether that worked.
@@ -382,14 +376,8 @@ mod tests {
             self.filled += length;
         }
 
-        fn begin_filling(
-            &mut self,
-            _: usize,
-            _: &Buffer,
-            _: usize,
-            length: usize,
-        ) -> Option<PendingCopy> {
-            self.filled += length;
+        fn begin_fill(&mut self, _: usize, _: &Buffer, bytes: Range<usize>) -> Option<PendingCopy> {
+            self.filled += bytes.len();
             None
         }
 

@@ -101,19 +101,9 @@ impl CpusetAssignment {
         // If it cannot be kept, processes that need it read the topology themselves.
         let description = keep(&description).ok();
         let gpus = policy.gpus_of(processes, topology.near_gpus(topology.root()).len());
-        let (shows_own_gpu, shared_cores) = (policy.shows_own_gpu, None);
-        let (topology, note) = (Some(topology), None);
-        Ok(Self {
-            topology,
-            cpusets,
-            parts,
-            shared_cores,
-            description,
-            is_default,
-            gpus,
-            shows_own_gpu,
-            note,
-        })
+        let (topology, shows_own_gpu) = (Some(topology), policy.shows_own_gpu);
+        let placed = Self { topology, cpusets, parts, description, is_default, ..free };
+        Ok(Self { gpus, shows_own_gpu, ..placed })
     }
 
     /// Returns a note for the user on how processes are bound here.

@@ -17,7 +17,9 @@ use std::time::Duration;
 use base::GateId;
 use engine::RequestId;
 use hangs::Awaited;
-use profiles::{CallProfile, JobProfile, PeerTotals, RankProfile, WaitCause, WaitTotals};
+use profiles::{
+    CallProfile, JobProfile, PeerTotals, RankProfile, StagingProfile, WaitCause, WaitTotals,
+};
 use progress::helper;
 use progress::waiting::{LongWait, WaitRecord, WaitingSystem};
 use progress::{System, entry_lock::Threads};
@@ -469,7 +471,7 @@ impl Process {
         let helper_time = usage::processor_time_of_threads(helper::THREAD_NAME);
         let processors = usage::processor_time().saturating_sub(notes.processors);
         let peer = |(peer, SentTotals { bytes, messages })| PeerTotals { peer, bytes, messages };
-        let recording = runtime.recording();
+        let (recording, staged) = (runtime.recording(), memory::staged());
         RankProfile {
             rank: self.rank(),
             host: samples::host(),
@@ -493,6 +495,7 @@ impl Process {
             shared_memory_bytes: usage::shared_memory_bytes(),
             lent: self.lent_cores(),
             phases: notes.phases.totals(end, ns_per_tick),
+            staged: StagingProfile { count: staged.count, reason: staged.reason },
         }
     }
 }

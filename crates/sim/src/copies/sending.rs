@@ -137,7 +137,7 @@ impl SenderWorld for SendingProcess<'_> {
         data.read(offset, &mut self.world.pool[piece].borrow_mut()[..length]);
     }
 
-    fn begin_filling(&mut self, _: usize, _: &Buffer, _: usize, _: usize) -> Option<PendingCopy> {
+    fn begin_fill(&mut self, _: usize, _: &Buffer, _: Range<usize>) -> Option<PendingCopy> {
         unreachable!("the processor addresses all memory")
     }
 

@@ -134,7 +134,7 @@ impl PoolFill {
             }
             let (offset, count) = (self.offset, pieces as u32);
             self.offset += bytes;
-            match world.begin_filling(first, &message.data, offset, bytes) {
+            match world.begin_fill(first, &message.data, offset..self.offset) {
                 Some(copy) => self.underway.push_back((copy, first, count)),
                 None => publish(message, self.filled - count, first, count, world),
             }
