@@ -694,7 +694,8 @@ void fake_device_free_visible(void *memory) {
     if (hides == MAP_FAILED || cuMemFree_v2((uintptr_t)memory)) abort();
 }
 
-// What was done, and what exists: copies, copies between devices, events, imports, registrations, streams.
+// What was done, and what exists: copies, copies between devices, events, imports, registrations,
+// streams.
 void fake_device_counts(long out[6]) {
     out[0] = __atomic_load_n(&copies, __ATOMIC_RELAXED);
     out[1] = __atomic_load_n(&direct_copies, __ATOMIC_RELAXED);

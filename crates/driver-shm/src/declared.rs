@@ -69,8 +69,8 @@ impl Declared {
     }
 
     /// Like [`driver::Regions::declare`]. A region of short runs that may be piped
-    /// cannot be read. Memory that the processor does not address is a region that is piped; peers may
-    /// reach it without its owner if it can be exported.
+    /// cannot be read. Memory that the processor does not address is piped; peers may reach it
+    /// without its owner if it can be exported.
     pub(crate) fn declare(
         &mut self,
         buffer: &Buffer,

@@ -1,5 +1,5 @@
-//! Messages whose data was staged in memory of the processor although their receiver could have read
-//! it where it was.
+//! Messages whose data was staged in memory of the processor, although their receiver could have
+//! read it where it was.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
