@@ -25,6 +25,8 @@ HOSTS = "box1,box2"
 UNAVAILABLE = 77
 # libpmix reports after a second that its server is gone; a busy machine may take longer.
 GONE_SECONDS_MAX = 5.0
+# Where ranks no longer look up the place of each other one.
+LARGE_RANKS = 130
 # Scenarios are played side by side, and the first one starts it for all.
 SLURM_STARTS = threading.Lock()
 
@@ -207,6 +209,31 @@ def dead_pmix_launcher_is_reported(runner):
     assert "PMIx" in output, output
 
 
+def a_large_pmix_job_looks_up_few_values(runner):
+    """A library between ours and libpmix counts calls. A small job has the values of all brought to each machine once; in a
+    large one each process looks up those that it needs, whose number does not grow with the number of ranks."""
+    needs_combray(runner)
+    manager = prrte("prterun")(runner)
+    folders = pathlib.Path(manager[0]).resolve().parent.parent
+    found = sorted(folders.rglob("libpmix.so.2"))
+    if not found:
+        raise Skip(f"no libpmix below {folders}")
+    with tempfile.TemporaryDirectory(prefix="pmix-") as folder:
+        counting = pathlib.Path(folder) / "libpmix.so.2"
+        source = TESTS / "scenarios" / "counting_pmix.c"
+        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", counting, source, "-ldl"], check=True)
+        variables = ["-x", f"COMBRAY_PMIX_LIBRARY={counting}", "-x", f"REAL_PMIX={found[0]}"]
+        looked_up = {}
+        for ranks in (40, LARGE_RANKS, LARGE_RANKS + 30):
+            code, output, _ = run([*manager, "-n", str(ranks), *variables, program(runner), "hello"])
+            counts = re.search(r"(\d+) fences, (\d+) fetch values, (\d+) values looked up", output)
+            assert code == 0 and counts, f"{code}\n{output}"
+            fences, fetching, looked_up[ranks] = map(int, counts.groups())
+            assert fences <= 5 and fetching == (ranks < LARGE_RANKS), f"{ranks} ranks: {counts[0]}"
+        assert looked_up[LARGE_RANKS] <= 10, looked_up
+        assert looked_up[LARGE_RANKS + 30] == looked_up[LARGE_RANKS], looked_up
+
+
 def a_job_inside_a_job_is_its_own(runner):
     """Our launcher under another one: its variables win over those further out."""
     needs_combray(runner)
@@ -254,5 +281,6 @@ SCENARIOS = [
     slurm_without_pmi_is_reported,
     missing_pmix_library_is_reported,
     dead_pmix_launcher_is_reported,
+    a_large_pmix_job_looks_up_few_values,
     a_job_inside_a_job_is_its_own,
 ]

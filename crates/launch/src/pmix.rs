@@ -4,9 +4,13 @@ mod library;
 
 use std::collections::HashMap;
 
-use ::pmix::{Client, ValueOwner, keys};
+use ::pmix::{Client, FenceData, ValueOwner, keys};
 
 use crate::{JobPlace, JoinError, Manager};
+
+/// In jobs of more processes than this, a process looks up the values of few others, so that not all
+/// are brought to each machine.
+const FETCHED_RANKS_MAX: u32 = 128;
 
 /// A launcher that is reached through libpmix.
 pub(super) struct Pmix {
@@ -56,8 +60,20 @@ impl Manager for Pmix {
         self.client.get(rank, key).map_err(gone)
     }
 
+    fn publish(
+        &mut self,
+        values: &[(String, String)],
+        _wanted: &[(u32, String)],
+    ) -> Result<(), JoinError> {
+        values.iter().try_for_each(|(key, value)| self.put(key, value))?;
+        let is_small = self.size <= FETCHED_RANKS_MAX;
+        let data = if is_small { FenceData::Fetched } else { FenceData::Left };
+        self.client.fence(data).map_err(gone)
+    }
+
+    /// What was published before is there, or is found when it is looked up.
     fn barrier(&mut self) -> Result<(), JoinError> {
-        self.client.fence().map_err(gone)
+        self.client.fence(FenceData::Left).map_err(gone)
     }
 
     fn finalize(&mut self) -> Result<(), JoinError> {

@@ -81,6 +81,15 @@ pub enum ValueOwner {
     Rank(u32),
 }
 
+/// What happens in a fence to the values that processes have published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FenceData {
+    /// All of them are brought to each machine.
+    Fetched,
+    /// They stay where they are until a process asks for them.
+    Left,
+}
+
 impl PmixLibrary {
     /// Loads the library at this path, or of this name where the dynamic loader finds it.
     ///
@@ -229,17 +238,18 @@ impl Client {
         self.functions.check("PMIx_Put", status)
     }
 
-    /// Waits for all processes of the job, and fetches the values that they have published.
+    /// Waits for all processes of the job, all of which pass an equal `data`.
     ///
     /// # Errors
     /// The manager does not answer.
-    pub fn fence(&mut self) -> Result<(), PmixError> {
+    pub fn fence(&mut self, data: FenceData) -> Result<(), PmixError> {
         // SAFETY: takes nothing.
         let status = unsafe { (self.functions.commit)() };
         self.functions.check("PMIx_Commit", status)?;
         let collect = CallOption::flag(c"pmix.collect");
-        // SAFETY: no processes means all of the job; there is one option.
-        let status = unsafe { (self.functions.fence)(ptr::null(), 0, &collect, 1) };
+        let options = usize::from(data == FenceData::Fetched);
+        // SAFETY: no processes means all of the job; there is one option, or none is read.
+        let status = unsafe { (self.functions.fence)(ptr::null(), 0, &collect, options) };
         self.functions.check("PMIx_Fence", status)
     }
 
