@@ -73,14 +73,18 @@ pub(crate) unsafe fn copy_past_caches(from: *const u8, to: *mut u8, length: usiz
     // - The fence orders the stores before all later ones, as ordinary stores would be.
     unsafe {
         ptr::copy_nonoverlapping(from, to, aligned);
-        for line in 0..lines {
-            let at = aligned + line * LINE;
+        let mut at = aligned;
+        while at < end {
             let source = from.add(at).cast::<__m128i>();
-            let words = [0, 1, 2, 3].map(|word| _mm_loadu_si128(source.add(word)));
             let target = to.add(at).cast::<__m128i>();
-            for (word, value) in words.into_iter().enumerate() {
-                _mm_stream_si128(target.add(word), value);
-            }
+            // Without closures, which builds without optimisation of the whole program call.
+            let (first, second) = (_mm_loadu_si128(source), _mm_loadu_si128(source.add(1)));
+            let (third, fourth) = (_mm_loadu_si128(source.add(2)), _mm_loadu_si128(source.add(3)));
+            _mm_stream_si128(target, first);
+            _mm_stream_si128(target.add(1), second);
+            _mm_stream_si128(target.add(2), third);
+            _mm_stream_si128(target.add(3), fourth);
+            at += LINE;
         }
         _mm_sfence();
         ptr::copy_nonoverlapping(from.add(end), to.add(end), length - end);
