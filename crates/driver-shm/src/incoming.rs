@@ -146,10 +146,6 @@ impl PipedFetch {
         copying: Copying,
         peer: &mut PeerSegment,
     ) -> Result<Self, RegionError> {
-        if !peer.populated {
-            peer.populated = true;
-            peer.bell.segment.populate_pool();
-        }
         let past_caches = copying == Copying::PipedPastCaches;
         let request = CopyRequest { gate: peer.sender, past_caches, joint: None };
         let found = ask(&fetch, request, peer, Wakes::Always)?;
@@ -262,6 +258,7 @@ impl ReceiverWorld for SourceRegion<'_> {
 
     fn take(&mut self, piece: usize, length: usize, at: usize) {
         let into = &self.fetch.into;
+        self.peer.populated.include(piece, &self.peer.bell.segment);
         self.peer.bell.segment.with_piece(piece, length, |bytes| into.write_shared(at, bytes));
     }
 

@@ -13,6 +13,7 @@ use std::any::Any;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, PipeReader, Read, Write};
+use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::ptr::NonNull;
@@ -180,6 +181,32 @@ struct PoolCopy {
     _segment: Arc<MappedSegment>,
 }
 
+/// How many pieces of a pool have their pages in this process, from the first on. Pieces are used in
+/// turn, so their pages are populated a few at a time: a process that moves one message through the
+/// pool does not wait for the pages of all.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PopulatedPieces(usize);
+
+/// So many pieces are populated at a time: those of a message of 256 KiB.
+const PIECES_POPULATED: usize = 16;
+
+impl PopulatedPieces {
+    /// Populates the pages of a piece, unless that was done before.
+    #[inline]
+    pub(crate) fn include(&mut self, piece: usize, segment: &MappedSegment) {
+        if piece >= self.0 {
+            self.populate(piece, segment);
+        }
+    }
+
+    #[cold]
+    fn populate(&mut self, piece: usize, segment: &MappedSegment) {
+        let end = (piece + 1).next_multiple_of(PIECES_POPULATED).min(PIECES);
+        segment.populate_pieces(self.0.min(end)..end);
+        self.0 = end;
+    }
+}
+
 /// The writing end of a pipe by which a sleeping process is woken.
 struct WakingPipe {
     writer: File,
@@ -278,6 +305,16 @@ impl MappedSegment {
         (slot < REGIONS_MAX).then(|| unsafe {
             self.in_back(REGIONS_OFFSET).cast::<RegionEntry>().add(slot).as_ref()
         })
+    }
+
+    /// Requests the lines of an entry of the table that a receiver of data sent ahead reads: they
+    /// come one beside the other.
+    #[inline]
+    pub(crate) fn request_region(&self, slot: usize) {
+        let Some(entry) = self.find_region(slot) else { return };
+        let entry: *const u8 = std::ptr::from_ref(entry).cast();
+        request(entry);
+        request(entry.wrapping_add(size_of::<RegionEntry>() - LINE_BYTES));
     }
 
     /// Returns the entry in which the owner offers a place to messages of a flow; it may be empty.
@@ -482,9 +519,10 @@ impl MappedSegment {
         })
     }
 
-    /// Populates the pages of the pool before its first use.
-    pub(crate) fn populate_pool(&self) {
-        self.back.populate(POOL_OFFSET - FRONT_BYTES, PIECES * PIECE_BYTES);
+    /// Populates the pages of some pieces of the pool.
+    fn populate_pieces(&self, pieces: Range<usize>) {
+        let first = POOL_OFFSET - FRONT_BYTES + pieces.start * PIECE_BYTES;
+        self.back.populate(first, pieces.len() * PIECE_BYTES);
     }
 
     #[inline]

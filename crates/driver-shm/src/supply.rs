@@ -13,8 +13,8 @@ use queues::offer::Offer;
 
 use crate::declared::Declared;
 use crate::protocol::{AHEAD_MAX, Caches, Sender, SenderWorld};
-use crate::segment::MappedSegment;
 use crate::segment::peer::{PeerSegment, PeerSegments};
+use crate::segment::{MappedSegment, PopulatedPieces};
 use crate::transfer::{self, CopyDirection};
 
 /// The sender's side of all messages of this process.
@@ -26,8 +26,7 @@ pub(crate) struct Supply {
     /// The regions of messages that are sent ahead, with their receivers.
     ahead: Vec<(GateId, RegionToken)>,
     store_choice: StoreChoice,
-    /// Whether the pages of the pool are populated.
-    is_populated: bool,
+    populated: PopulatedPieces,
 }
 
 /// How many bytes are gathered before the write is timed: the time of gathering says nothing about
@@ -36,8 +35,8 @@ const TIMED_BYTES: usize = 4 << 10;
 
 impl Supply {
     pub(crate) fn new(segment: Arc<MappedSegment>) -> Self {
-        let (sender, calls, ahead, store_choice, is_populated) = Default::default();
-        Self { segment, sender, calls, ahead, store_choice, is_populated }
+        let (sender, calls, ahead, store_choice, populated) = Default::default();
+        Self { segment, sender, calls, ahead, store_choice, populated }
     }
 
     /// Whether a peer needs service.
@@ -113,10 +112,10 @@ impl Supply {
         program: ProgramState,
         sent: impl FnMut(GateId, u64),
     ) -> bool {
-        let Self { segment, sender, calls, store_choice, is_populated, .. } = self;
+        let Self { segment, sender, calls, store_choice, populated, .. } = self;
         let now = sender.needs_time().then(Instant::now);
         let mut world =
-            ProcessMemories { segment, calls, declared, peers, store_choice, is_populated };
+            ProcessMemories { segment, calls, declared, peers, store_choice, populated };
         sender.serve(now, program, &mut world, sent)
     }
 }
@@ -128,7 +127,7 @@ struct ProcessMemories<'a> {
     declared: &'a Declared,
     peers: &'a mut PeerSegments,
     store_choice: &'a StoreChoice,
-    is_populated: &'a mut bool,
+    populated: &'a mut PopulatedPieces,
 }
 
 impl ProcessMemories<'_> {
@@ -159,10 +158,7 @@ impl SenderWorld for ProcessMemories<'_> {
     }
 
     fn fill(&mut self, piece: usize, data: &Buffer, offset: usize, length: usize, caches: Caches) {
-        if !*self.is_populated {
-            *self.is_populated = true;
-            self.segment.populate_pool();
-        }
+        self.populated.include(piece, self.segment);
         let store_choice = self.store_choice;
         self.segment
             .fill_piece(piece, length, |bytes| gather(data, offset, bytes, caches, store_choice));

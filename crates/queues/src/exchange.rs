@@ -332,9 +332,6 @@ mod models {
             assert!(shared.exchange.is_ahead(GENERATION));
             let claimed = shared.exchange.claim(GENERATION, Copier::Receiver) == Copier::Receiver;
             let data = if claimed && is_readable { Some(shared.read_data()) } else { None };
-            if data.is_some() {
-                shared.exchange.set_taken(GENERATION, ENOUGH);
-            }
             if claimed {
                 let copier = if is_readable { Copier::ReceiverDid } else { Copier::Nobody };
                 shared.exchange.end_claim(GENERATION, copier);

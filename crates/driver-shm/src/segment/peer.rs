@@ -14,7 +14,7 @@ use queues::lane::{self, REFERENCE_BYTES};
 use queues::ring::{RingProducer, SenderSlot, UNPUBLISHED_MAX};
 use sys::mapping::is_sealed_against_shrinking;
 
-use super::{MAGIC, MappedSegment, PeerBell, SEGMENT_BYTES, WakingPipe, words_of};
+use super::{MAGIC, MappedSegment, PeerBell, PopulatedPieces, SEGMENT_BYTES, WakingPipe, words_of};
 use crate::card::SegmentCard;
 use crate::middle::{MiddleChoice, MiddleStatistics, SenderState};
 use crate::regions::RegionAccessGranted;
@@ -55,8 +55,8 @@ pub(crate) struct PeerSegment {
     pub pid: i32,
     /// Whether the peer's memory can be read and written.
     pub reachable: bool,
-    /// Whether the pages of the peer's pool have been populated.
-    pub populated: bool,
+    /// The pieces of the peer's pool that this process has mapped.
+    pub populated: PopulatedPieces,
     /// The runs of the peer's region with several runs that was accessed last.
     pub runs: Option<Box<PeerRuns>>,
 }
@@ -300,7 +300,7 @@ impl PeerSegment {
             middle_begin,
             pid: card.pid,
             reachable: call.is_some(),
-            populated: false,
+            populated: PopulatedPieces::default(),
             runs: None,
         })
     }

@@ -15,6 +15,7 @@ use crate::incoming::{AssistedCopy, OfferedPlace};
 use crate::middle::row;
 use crate::protocol::{AHEAD_BYTES_MAX, OfferedReceive};
 use crate::segment::offer_place;
+use crate::supply::place_of;
 
 /// The minimal length in bytes of receives that are offered to their senders.
 const OFFERED_BYTES_MIN: usize = 64 << 10;
@@ -112,6 +113,11 @@ impl Rendezvous for Shm {
     fn fetch(&mut self, fetch: Fetch, sink: &mut dyn Sink) {
         if !fetch.into.is_addressable() || self.is_distant(&fetch) {
             return self.fetch_distant(fetch, sink);
+        }
+        if fetch.length <= AHEAD_BYTES_MAX
+            && let Some(Some(peer)) = self.peers.get(fetch.gate.0)
+        {
+            peer.bell.segment.request_region(place_of(fetch.region).0);
         }
         let jointly = self.keeps_offer(fetch.token)
             || self.program == ProgramState::Computes && fetch.length > AHEAD_BYTES_MAX;

@@ -2,6 +2,8 @@
 
 use super::*;
 
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Barrier, Mutex};
@@ -267,6 +269,43 @@ fn check_round(round: u64, sent: &RecordingSink, fetched: &RecordingSink, into: 
     let mut got = vec![0; into.len()];
     into.read(0, &mut got);
     assert!(got.iter().all(|byte| *byte == round as u8), "round {round}");
+}
+
+/// Returns the bytes of memory that a process's segment has.
+fn segment_bytes(of: &Shm) -> u64 {
+    fs::metadata(of.own.card.path()).unwrap().blocks() * 512
+}
+
+#[test]
+fn what_is_left_to_the_receiver_is_read_in_the_call_that_fetches_it_without_the_pool() {
+    let (mut one, mut two) = pair(true);
+    if one.peers[1].as_ref().is_none_or(|peer| !peer.reachable) {
+        return;
+    }
+    let length = 48 << 10;
+    let (there, into) = (conformance::memory(length, 0), conformance::memory(length, 0));
+    there.write(0, &vec![7; length]);
+    two.peers[0].as_mut().unwrap().middle = MiddleStatistics::that_leaves_to_receiver(length);
+    let region = send_ahead(&mut two, &there, 7, When::Now).unwrap();
+    let (mut fetched, before) = (RecordingSink::default(), segment_bytes(&two));
+    one.fetch(
+        Fetch { gate: GateId(1), region, length, into: into.clone(), token: 7 },
+        &mut fetched,
+    );
+    let mut sent = RecordingSink::default();
+    two.poll(&mut sent);
+    check_round(7, &sent, &fetched, &into);
+    assert!(segment_bytes(&two) < before + (64 << 10), "no pages of the pool are made");
+}
+
+#[test]
+fn a_message_through_the_pool_makes_the_pages_of_few_pieces() {
+    let mut pair = pair(true);
+    let before = segment_bytes(&pair.1);
+    let (there, into) = (Buffer::zeroed(100_000), Buffer::zeroed(100_000));
+    assert!(fetch(&mut pair, &there, &into, (Copying::Piped, true)));
+    let made = segment_bytes(&pair.1) - before;
+    assert!((100_000..512 << 10).contains(&made), "{made}");
 }
 
 /// Tests a message of middle length whose sender waits, as the receiver copies faster.

@@ -203,11 +203,8 @@ impl PipedReceive {
             return TransferProgress::Still;
         }
         let is_copied = world.read(0, self.wanted);
-        let mut copier = Copier::Nobody;
-        if is_copied {
-            world.exchange().set_taken(self.generation, ENOUGH);
-            copier = Copier::ReceiverDid;
-        }
+        // No piece is filled after that, so none need be refused.
+        let copier = if is_copied { Copier::ReceiverDid } else { Copier::Nobody };
         world.exchange().end_claim(self.generation, copier);
         world.ring();
         if is_copied {
