@@ -181,9 +181,9 @@ struct PoolCopy {
     _segment: Arc<MappedSegment>,
 }
 
-/// How many pieces of a pool have their pages in this process, from the first on. Pieces are used in
-/// turn, so their pages are populated a few at a time: a process that moves one message through the
-/// pool does not wait for the pages of all.
+/// How many pieces of a pool have their pages in this process, from the first on. Pieces are used
+/// in turn, so their pages are populated a few at a time: a process that moves one message through
+/// the pool does not wait for the pages of all.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PopulatedPieces(usize);
 
