@@ -117,20 +117,12 @@ fn all_that_reads_from_outside_is_listed() {
 
 #[test]
 fn the_list_of_what_is_read_names_what_there_is() {
-    let root = workspace();
-    let mut functions = String::new();
-    for folder in ["crates", "tests", "xtask"] {
-        let files = files_with(&root.join(folder), &["rs", "py"]);
-        files.iter().for_each(|path| functions += &read(path));
-    }
+    let (root, functions) = (workspace(), all_sources());
     let words = named();
     let target = |name: &str| root.join("fuzz/targets").join(format!("{name}.rs")).exists();
     let exists = |word: &str| match word.split_once('/') {
         Some((name, file)) => root.join("crates").join(name).join("src").join(file).exists(),
-        None => {
-            let is_function = |kind: &&str| functions.contains(&format!("{kind} {word}("));
-            target(word) || ["fn", "def"].iter().any(is_function)
-        }
+        None => target(word) || is_function(&functions, word),
     };
     let mut faults: Vec<String> = words
         .iter()
@@ -146,13 +138,44 @@ fn the_list_of_what_is_read_names_what_there_is() {
     report(faults);
 }
 
-/// The code words in the tables of the page.
+/// What each limit of large jobs is kept by: functions, programs of tests/c, and runners.
+#[test]
+fn the_limits_of_large_jobs_are_kept_by_what_there_is() {
+    let (root, functions) = (workspace(), all_sources());
+    let words = named_in("docs/internals/scale.md", &[3]);
+    let exists = |word: &str| match word.contains('/') || word.ends_with(".c") {
+        true => root.join("tests/c").join(word).exists() || root.join(word).exists(),
+        false => is_function(&functions, word),
+    };
+    let missing = words.iter().filter(|word| !exists(word));
+    report(missing.map(|word| format!("docs/internals/scale.md: there is no {word}")).collect());
+    assert!(words.len() > 20, "the page has a table");
+}
+
+/// The text of all sources and tests.
+fn all_sources() -> String {
+    let folders = ["crates", "tests", "xtask"].map(|folder| workspace().join(folder));
+    let files = folders.iter().flat_map(|folder| files_with(folder, &["rs", "py"]));
+    files.map(|path| read(&path)).collect()
+}
+
+/// Whether there is a function of this name, in Rust or Python.
+fn is_function(sources: &str, name: &str) -> bool {
+    ["fn", "def"].iter().any(|kind| sources.contains(&format!("{kind} {name}(")))
+}
+
+/// The code words in the tables of the page, which names files in the second cell, and in the
+/// fourth the tests that cover them.
 fn named() -> BTreeSet<String> {
-    let page = read(&workspace().join(PAGE));
+    named_in(PAGE, &[2, 4])
+}
+
+/// The code words in these cells of the tables of a page.
+fn named_in(page: &str, numbers: &[usize]) -> BTreeSet<String> {
+    let page = read(&workspace().join(page));
     let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| ")).collect();
     let cells = rows.iter().flat_map(|row| row.split('|').enumerate());
-    // The second cell names files, and the fourth the tests that cover them.
-    let cells = cells.filter(|(number, _)| [2, 4].contains(number)).map(|(_, cell)| cell);
+    let cells = cells.filter(|(number, _)| numbers.contains(number)).map(|(_, cell)| cell);
     cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).map(str::to_owned).collect()
 }
 
