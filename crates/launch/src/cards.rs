@@ -87,8 +87,8 @@ impl CardTable {
         Some(Self { lowest, ..table })
     }
 
-    /// Posts the card of this process, whose rank is `rank`. A card that does not fit is not posted:
-    /// peers ask the launcher for it.
+    /// Posts the card of this process, whose rank is `rank`. A card that does not fit is not
+    /// posted: peers ask the launcher for it.
     pub(crate) fn post(&mut self, rank: u32, card: &str) {
         let Some((place, head)) = self.record(rank) else { return };
         let program = head.program.wrapping_add(1).max(1);

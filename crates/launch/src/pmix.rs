@@ -8,8 +8,8 @@ use ::pmix::{Client, FenceData, ValueOwner, keys};
 
 use crate::{JobPlace, JoinError, Manager};
 
-/// In jobs of more processes than this, a process looks up the values of few others, so that not all
-/// are brought to each machine.
+/// In jobs of more processes than this, a process looks up the values of few others, so that not
+/// all are brought to each machine.
 const FETCHED_RANKS_MAX: u32 = 128;
 
 /// A launcher that is reached through libpmix.

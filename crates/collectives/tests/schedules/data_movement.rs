@@ -9,7 +9,8 @@ use crate::simulator::{
 };
 
 const SIZE_MAX: u32 = 17;
-/// The trees along which the same data goes to all; blocks of different members go along the first two.
+/// The trees along which equal data goes to all. Blocks of different members go along the first
+/// two.
 const TREES: [Algorithm; 3] = [Algorithm::Star, Algorithm::Binomial, Algorithm::Groups];
 const INPUTS: [InputPlace; 2] = [InputPlace::SendBuffer, InputPlace::InPlace];
 

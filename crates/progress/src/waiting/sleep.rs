@@ -76,8 +76,8 @@ const ACTIVE_ROUNDS_PER_CHECK: u32 = 256;
 /// Each poll without result doubles it, up to the second one.
 const POLL_INTERVALS: (Duration, Duration) = (Duration::from_micros(25), Duration::from_millis(5));
 
-/// A wait for memory for which no doorbell rings, or for room in a rail, looks about this many times
-/// while its duration doubles, so that it ends late by at most this part of its duration.
+/// A wait for memory for which no doorbell rings, or for room in a rail, looks about this many
+/// times while its duration doubles, so that it ends late by at most this part of its duration.
 const LOOKS_PER_DOUBLING: u32 = 8;
 
 /// The shortest interval between two such looks.
