@@ -133,6 +133,9 @@ pub(crate) struct World {
     /// The message that is arriving in fragments, by sender and receiver: its envelope, if no
     /// receive was posted when it began, and the number of missing bytes.
     pub fragments: HashMap<(u32, u32), (Option<Envelope>, u64)>,
+    /// The pushed messages that are arriving, by sender, receiver and number: their envelopes, if
+    /// they were not matched when they began.
+    pub pushes: HashMap<(u32, u32, Option<u32>), Option<Envelope>>,
     /// The processes that have not noticed yet that a rail to a peer was cut, or works again.
     pub unaware: Vec<(u32, GateId, RailId, RailChange)>,
     /// The time of the last progress.
@@ -225,6 +228,7 @@ impl World {
             promises: Vec::new(),
             arrivals: HashMap::new(),
             fragments: HashMap::new(),
+            pushes: HashMap::new(),
             unaware: Vec::new(),
             moved_at: 0,
             report: Report::default(),
