@@ -115,7 +115,10 @@ const PIECE_BYTES: usize = 64 << 10;
 /// left.
 const LARGE_PACKET_BYTES: usize = 4 << 10;
 /// Fewer bytes than this show nothing about a rail's speed.
-const MEASURED_BYTES_MIN: u64 = 64 << 10;
+const MEASURED_BYTES_MIN: u64 = 60 << 10;
+/// If fewer bytes than this are not acknowledged, the rail counts as idle: receivers acknowledge
+/// every second segment, and a last one only after a while.
+const IDLE_BYTES: u64 = 4 << 10;
 
 impl<S: ByteStream> TcpConnection<S> {
     pub(crate) fn new(stream: S, gate: GateId, rail: usize) -> Self {
@@ -171,8 +174,8 @@ impl<S: ByteStream> TcpConnection<S> {
         }
         let waiting: usize = self.outgoing.iter().map(OutgoingPackets::left).sum();
         let backlog = waiting as u64 + self.unacknowledged();
-        self.large_underway.set(backlog > 0);
-        backlog
+        self.large_underway.set(backlog >= IDLE_BYTES);
+        if backlog >= IDLE_BYTES { backlog } else { 0 }
     }
 
     fn unacknowledged(&self) -> u64 {
@@ -205,8 +208,8 @@ impl<S: ByteStream> TcpConnection<S> {
         self.large_underway.set(true);
         let head = frame::part_head(&part.label, part.length);
         let unacknowledged = self.unacknowledged();
-        // As long as the kernel still holds bytes, the rail has not been idle.
-        if self.busy_since.is_none() || unacknowledged == 0 {
+        // As long as the kernel still holds more bytes, the rail has not been idle.
+        if self.busy_since.is_none() || unacknowledged < IDLE_BYTES {
             self.busy_since = Some((Instant::now(), self.written.saturating_sub(unacknowledged)));
         }
         let part = OutgoingPart { head, part, done: 0 };
