@@ -8,8 +8,8 @@
 #include <dirent.h>
 #include <pthread.h>
 
-// Tables double. Pages of a segment in shared memory count when they are first written to: a method of
-// copying may be tried late, and each process has 2 MiB for pieces of messages.
+// Tables double. Pages of a segment in shared memory count when they are first written to: a method
+// of copying may be tried late, and each process has 2 MiB for pieces of messages.
 enum { SLACK_KIB = 1024, SHARED_SLACK_KIB = SLACK_KIB + 2 * 2048 };
 enum { SHORT_SHARE = 200, WARM_ROUNDS = 100, LONGS = 1024 };
 
