@@ -88,10 +88,15 @@ fn section(title: &str, content: &str) -> String {
 
 fn advice(profile: &JobProfile) -> String {
     let item = |one: &crate::Advice| {
+        let share = match one.seconds > 0.0 {
+            true => {
+                format!(": up to <b>{}</b> of the time", percent(one.seconds, profile.total.sum()))
+            }
+            false => String::new(),
+        };
         format!(
-            "<li>{}: up to <b>{}</b> of the time.<br><span class=\"soft\">To do: {}.</span></li>\n",
+            "<li>{}{share}.<br><span class=\"soft\">To do: {}.</span></li>\n",
             escaped(&one.reason),
-            percent(one.seconds, profile.total.sum()),
             escaped(&one.remedy)
         )
     };

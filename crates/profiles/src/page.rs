@@ -55,8 +55,11 @@ fn advice(profile: &JobProfile) -> String {
     }
     let mut text = "\nWhat would help most\n".to_owned();
     for (index, one) in profile.advice.iter().enumerate() {
-        let share = percent(one.seconds, profile.total.sum());
-        text += &format!("{}. {}: up to {share} of the time.\n", index + 1, one.reason);
+        let share = match one.seconds > 0.0 {
+            true => format!(": up to {} of the time", percent(one.seconds, profile.total.sum())),
+            false => String::new(),
+        };
+        text += &format!("{}. {}{share}.\n", index + 1, one.reason);
         text += &format!("   To do: {}.\n", one.remedy);
     }
     text

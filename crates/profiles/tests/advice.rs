@@ -218,6 +218,7 @@ fn staged_messages_are_reported_with_their_reason() {
     let job = JobProfile::of("./model".to_owned(), vec![one, other]);
     let last = job.advice.last().unwrap();
     assert!(last.reason.contains("7 messages of rank 0") && last.reason.ends_with("refuses"));
+    assert!(job.page().contains("the driver refuses.\n"), "its cost is not known");
 }
 
 #[test]
