@@ -1,6 +1,6 @@
-// Clients and one server over active messages of UCX, or over connected endpoints of libfabric's provider of TCP, as
-// bench/endpoints.c has them over endpoints of combray.h and over sockets. Compiled with WITH_UCX or WITH_LIBFABRIC.
-// Started by bench/endpoints:
+// Clients and one server over active messages of UCX, or over connected endpoints of libfabric's
+// provider of TCP, as bench/endpoints.c has them over endpoints of combray.h and over sockets.
+// Compiled with WITH_UCX or WITH_LIBFABRIC. Started by bench/endpoints:
 //   endpoints-others WAY WHAT server|client FILE CONNECTIONS MESSAGES
 // WHAT is `trip` or `rate`. All processes call the library while they wait.
 #include <arpa/inet.h>

@@ -1,6 +1,7 @@
-// Processes that wait for others which are in MPI_Finalize: the job ends with the reason. Arguments: what rank 0 or 1 waits
-// for, and "near" or "far". With "late" and "underway" the messages come, though late, and the processes print that they
-// are done. Started by tests/scenarios/disagreements.py.
+// Processes that wait for others which are in MPI_Finalize: the job ends with the reason.
+// Arguments: what rank 0 or 1 waits for, and "near" or "far". With "late" and "underway" the
+// messages come, though late, and the processes print that they are done.
+// Started by tests/scenarios/disagreements.py.
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
