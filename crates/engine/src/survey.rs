@@ -56,8 +56,8 @@ impl Engine {
     }
 
     /// Returns the number of the next message that this process sends to a peer in a message space.
-    /// It tells, compared with [`next_arrival`](Self::next_arrival) of the peer, whether all
-    /// messages before it have arrived there.
+    /// If [`next_arrival`](Self::next_arrival) of the peer is equal, all messages before it have
+    /// arrived there.
     pub fn next_departure(&self, slot: ContextSlot, peer: u32) -> u32 {
         let flow = self.contexts[slot.0].out_flows.get(peer);
         flow.map_or(self.first_sequence, |flow| flow.sequence)
