@@ -5,6 +5,8 @@
 //! bytes. A batch has messages of all connections to the process, in their order; what is sent to
 //! the process otherwise follows it.
 
+use std::time::{Duration, Instant};
+
 use base::GateId;
 use engine::Send;
 use memory::{Buffer, HeldBytes, SharedBytes};
@@ -14,8 +16,10 @@ use crate::message::BATCH;
 use crate::service::ServiceState;
 
 /// The short messages to a process that wait.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Batch {
+    /// When its first message was sent.
+    begun: Instant,
     bytes: Vec<u8>,
     /// What they take of the windows of connections of this process.
     costs: Vec<(u32, u64)>,
@@ -27,10 +31,23 @@ pub(crate) const BATCHED_BYTES_MAX: usize = 512;
 /// The longest batch in bytes: no longer than what all rails send without an announcement.
 pub(crate) const BATCH_BYTES_MAX: usize = 8 << 10;
 
+/// A batch waits no longer than this for the messages of others, such as those of MPI, that wait
+/// before it.
+const BATCH_AGE_MAX: Duration = Duration::from_millis(10);
+
 /// Before each message of a batch: its tag and its length.
 const HEADER_BYTES: usize = 8;
 
 impl Batch {
+    pub fn new(begun: Instant) -> Self {
+        Self { begun, bytes: Vec::new(), costs: Vec::new() }
+    }
+
+    /// Whether it must be sent at time `now`, while so many messages wait before it.
+    fn is_due(&self, waiting: usize, now: impl FnOnce() -> Instant) -> bool {
+        waiting == 0 || now().saturating_duration_since(self.begun) >= BATCH_AGE_MAX
+    }
+
     /// Adds a message, with what it takes of the window of a connection.
     pub fn add(&mut self, tag: i32, data: &Buffer, (key, cost): (u32, u64)) {
         self.bytes.extend_from_slice(&tag.to_le_bytes());
@@ -76,7 +93,7 @@ impl<Process: EndpointHost> ServiceState<Process> {
         (tag, data): (i32, &Buffer),
         cost: (u32, u64),
     ) {
-        let batch = self.batches.entry(gate).or_default();
+        let batch = self.batches.entry(gate).or_insert_with(|| Batch::new(process.now()));
         batch.add(tag, data, cost);
         if batch.is_full() {
             self.send_batch(process, gate);
@@ -103,16 +120,18 @@ impl<Process: EndpointHost> ServiceState<Process> {
         }
     }
 
-    /// Sends the batches to processes on whose rails nothing else waits. Returns whether there were
-    /// any.
+    /// Sends the batches to processes on whose rails nothing else waits, and those that have waited
+    /// long. Returns whether there were any.
     pub fn send_batches(&mut self, process: &Process) -> bool {
         if self.batches.is_empty() {
             return false;
         }
-        let is_free = |gate: &GateId| process.waiting(*gate) == 0;
-        let free: Vec<GateId> = self.batches.keys().copied().filter(is_free).collect();
-        free.iter().for_each(|gate| self.send_batch(process, *gate));
-        !free.is_empty()
+        let is_due = |(gate, batch): &(&GateId, &Batch)| {
+            batch.is_due(process.waiting(**gate), || process.now())
+        };
+        let due: Vec<GateId> = self.batches.iter().filter(is_due).map(|(gate, _)| *gate).collect();
+        due.iter().for_each(|gate| self.send_batch(process, *gate));
+        !due.is_empty()
     }
 }
 
@@ -126,7 +145,7 @@ mod tests {
 
     #[test]
     fn messages_come_out_of_a_batch_as_they_went_in() {
-        let mut batch = Batch::default();
+        let mut batch = Batch::new(Instant::now());
         let sent: Vec<(i32, Vec<u8>)> = (0..20)
             .map(|number| (number << 20 | 5, vec![number as u8; 7 * number as usize]))
             .collect();
@@ -142,17 +161,26 @@ mod tests {
 
     #[test]
     fn a_batch_is_full_before_it_is_too_long() {
-        let mut batch = Batch::default();
+        let mut batch = Batch::new(Instant::now());
         while !batch.is_full() {
             batch.add(1, &buffer_of(&[7; BATCHED_BYTES_MAX]), (1, 1));
         }
         assert!(batch.bytes.len() <= BATCH_BYTES_MAX && batch.bytes.len() > BATCH_BYTES_MAX / 2);
     }
 
+    #[test]
+    fn a_batch_leaves_although_the_messages_of_others_never_end() {
+        let begun = Instant::now();
+        let batch = Batch::new(begun);
+        assert!(batch.is_due(0, || begun));
+        assert!(!batch.is_due(7, || begun + BATCH_AGE_MAX / 2));
+        assert!(batch.is_due(7, || begun + BATCH_AGE_MAX));
+    }
+
     /// Nonsense of a peer ends the batch, and nothing else.
     #[test]
     fn what_does_not_fit_is_left_out() {
-        let mut batch = Batch::default();
+        let mut batch = Batch::new(Instant::now());
         batch.add(1, &buffer_of(b"first"), (1, 1));
         let whole = batch.bytes.len();
         batch.add(2, &buffer_of(b"second"), (1, 1));
