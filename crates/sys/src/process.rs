@@ -333,6 +333,17 @@ pub fn waits_in(process: i32) -> Option<String> {
     Some(name).filter(|name| !name.is_empty() && name != "0")
 }
 
+/// Returns how often the system has taken the core from the calling thread for another one.
+pub fn preemptions() -> u64 {
+    let mut usage = mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the call writes a `rusage` there. If it fails, all bits are zero, which is one, too.
+    let usage = unsafe {
+        libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    u64::try_from(usage.ru_nivcsw).unwrap_or(0)
+}
+
 /// Returns the system's number of the calling thread; that of the main thread is the number of the
 /// process.
 pub fn thread_id() -> u32 {

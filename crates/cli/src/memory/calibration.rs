@@ -120,10 +120,12 @@ fn note(times: &mut BTreeMap<u64, f64>, bytes: u64, ns: f64) {
 /// Measures rounds until the time is over.
 ///
 /// # Errors
-/// The first round was not complete by then, or the distance of the cores changed.
+/// The first round was not complete by then, the thread has lost its core as often as there were
+/// rounds, or the distance of the cores changed.
 fn table(pair: &ThreadPair<'_>, limit: Duration) -> Result<CostTable, String> {
     let begin = Instant::now();
-    let (mut times, mut crossings, mut is_complete) = (Shortest::default(), Vec::new(), false);
+    let (mut times, mut crossings, mut rounds) = (Shortest::default(), Vec::new(), 0);
+    let preemptions = process::preemptions();
     let mut is_over = || begin.elapsed() > limit;
     let largest = vec![Line([1; 8]); SIZES[SIZES.len() - 1] as usize / size_of::<Line>()];
     *pair.blocks() = vec![largest.clone(), largest];
@@ -132,9 +134,10 @@ fn table(pair: &ThreadPair<'_>, limit: Duration) -> Result<CostTable, String> {
             crossings.push(pair.crossing_ns()?);
             round(pair, bytes, &mut times, &mut is_over)?;
         }
-        is_complete |= !is_over();
+        rounds += u64::from(!is_over());
     }
-    if !is_complete {
+    // A figure is the shortest of all rounds, so one of them must not have been interrupted.
+    if process::preemptions() - preemptions >= rounds {
         return Err("the cores are too busy".to_owned());
     }
     let crossing_ns = sampling::median(crossings.clone());
@@ -216,7 +219,31 @@ fn prepare(pair: &ThreadPair<'_>, met: Met) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use std::hint::spin_loop;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
+
+    #[test]
+    fn nothing_is_kept_that_was_measured_while_others_used_the_core() {
+        let [first, second, ..] = *cores::allowed() else { return };
+        let limit = Duration::from_millis(500);
+        let is_over = AtomicBool::new(false);
+        let measured = thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    _ = cores::bind(first);
+                    while !is_over.load(Ordering::Relaxed) {
+                        spin_loop();
+                    }
+                });
+            }
+            let measured = with_pair_within([first, second], limit, |pair| table(pair, limit));
+            is_over.store(true, Ordering::Relaxed);
+            measured
+        });
+        assert!(measured.is_err(), "the thread has a ninth of its core");
+    }
 
     #[test]
     fn a_short_calibration_has_all_that_messages_need_or_is_none() {
