@@ -1,9 +1,9 @@
 // What bench/frames measures: how fast one host can send to another through packet sockets, without
-// a protocol that repeats what is lost. The receiver acknowledges each 256 KiB, and at most four of
-// these are underway.
+// a protocol that repeats what is lost. The receiver acknowledges each 256 KiB, and at most four
+// of these are underway.
 //     frames send|receive INTERFACE PEER_MAC frames|datagrams SECONDS CORE
-// `frames`: Ethernet frames of 1,514 bytes, 32 in each call. `datagrams`: UDP over IP, 64 KiB in each
-// packet with a virtio header, which the kernel cuts only for interfaces that cannot.
+// `frames`: Ethernet frames of 1,514 bytes, 32 in each call. `datagrams`: UDP over IP, 64 KiB in
+// each packet with a virtio header, which the kernel cuts only for interfaces that cannot.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -174,7 +174,8 @@ static void receive_all(int sock, int answers, double seconds) {
 int main(int count, char **words) {
     if (count != 7 || sscanf(words[3], "%hhx:%hhx:%hhx:%hhx:%hhx:%hhx", &peer[0], &peer[1],
                              &peer[2], &peer[3], &peer[4], &peer[5]) != 6) {
-        fprintf(stderr, "usage: frames send|receive INTERFACE PEER_MAC frames|datagrams SECONDS CORE\n");
+        fprintf(stderr, "usage: frames send|receive INTERFACE PEER_MAC frames|datagrams "
+                        "SECONDS CORE\n");
         return 2;
     }
     is_datagram = strcmp(words[4], "datagrams") == 0;
