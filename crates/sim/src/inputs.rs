@@ -126,9 +126,11 @@ impl World {
         let is_here = |number| self.arrivals.get(&(from, to)).is_some_and(|all| all.has(number));
         if number.is_some_and(is_here) || self.pushes.contains_key(&(from, to, number)) {
             // It is posted again after the loss of its rail.
+            self.report.pushed_again += 1;
             return Ok(());
         }
         self.report.pushed += 1;
+        self.report.pushed_on_rails += u64::from(number.is_some());
         let envelope = Envelope { flow: FlowLabel::Agreed(flow), tag, sequence };
         let (context, sender) = self.stream_of(from, to, envelope.flow);
         if let Some(&message) = self.message_at.get(&(sender, to, context, sequence)) {
@@ -137,6 +139,7 @@ impl World {
         }
         let source = self.rank(context, from);
         let is_next = self.spaces[to as usize][context].is_next(source, sequence);
+        self.report.pushed_early += u64::from(!is_next);
         let is_matched = is_next && self.is_awaited(from, to, envelope);
         self.pushes.insert((from, to, number), (!is_matched).then_some(envelope));
         if is_matched {

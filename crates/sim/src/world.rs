@@ -54,6 +54,12 @@ report! {
     batched,
     /// Messages that were pushed.
     pushed,
+    /// Messages that were pushed where several rails connect two processes.
+    pushed_on_rails,
+    /// Of these, messages that overtook older ones of their flow.
+    pushed_early,
+    /// Of these, messages that began to arrive again, as their rail was lost.
+    pushed_again,
     /// Packets of streams that took the short cut past the strategy.
     stream_cuts,
     /// Short messages that were announced because the credit was used up.
