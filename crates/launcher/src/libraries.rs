@@ -211,8 +211,8 @@ impl Provision {
     }
 }
 
-/// A symbol that programs with the bindings of C++ need: `MPI::COMM_WORLD`. Others that only include
-/// their headers need some functions of classes, but not this object.
+/// A symbol that programs with the bindings of C++ need: `MPI::COMM_WORLD`. Others that only
+/// include their headers need some functions of classes, but not this object.
 const OF_BINDINGS: &str = "_ZN3MPI10COMM_WORLDE";
 
 /// Returns the library that Combray must replace if a program that is not linked with MPI loads

@@ -17,7 +17,7 @@ use crate::agent_connection::{AgentConnection, agent_access};
 use crate::job::{HostSetup, JobSetup, MessageOutlet, StartOfRanks, SystemProbes};
 use crate::launch_tree::{self, AgentStartTimes};
 use crate::local::host_name;
-use crate::local_processes::{self, LocalProcesses, StandardInput};
+use crate::local_processes::{self, LocalProcesses};
 use crate::output::{self, OutputFile};
 use crate::placement::HostAssignment;
 use crate::process_table::TableWriter;
@@ -81,10 +81,8 @@ pub(super) fn prepare(
                 Machine::Remote(host, Some(Box::new(connection)))
             }
             (None, _) => {
-                let input = StandardInput::from(input.take());
-                let open_ahead = plan.open_ahead.unwrap_or(open_nothing);
-                let processes = LocalProcesses::new(input, descriptors, open_ahead);
-                Machine::Local(host, Box::new(processes))
+                let (input, ahead) = (input.take().into(), plan.open_ahead.unwrap_or(open_nothing));
+                Machine::Local(host, Box::new(LocalProcesses::new(input, descriptors, ahead)))
             }
         });
         let (name, parent) = (name.clone().unwrap_or_else(host_name), parents[host]);
