@@ -26,12 +26,14 @@ pub struct Binary {
 }
 
 /// A library that a program needs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WantedLibrary {
     /// Its name.
     pub name: String,
     /// The file that needs it: the program, or a library that the program needs.
     pub by: PathBuf,
+    /// Further files that need it.
+    pub also_by: Vec<PathBuf>,
     /// Its path, if it is in a folder that is searched before `LD_LIBRARY_PATH`.
     pub brought: Option<PathBuf>,
     /// The path at which the loader would find it otherwise.
@@ -195,9 +197,15 @@ pub fn wanted(
                 named.or_else(|| lies_in(&FOLDERS.map(PathBuf::from)))
             };
             if let Some(text) = name.to_str().filter(|text| is_mpi(text)) {
-                if found.iter().all(|known| known.name != text) {
-                    let (name, by, found_at) = (text.to_owned(), path.clone(), elsewhere());
-                    found.push(WantedLibrary { name, by, brought, found: found_at });
+                match found.iter_mut().find(|known| known.name == text) {
+                    Some(known) => known.also_by.push(path.clone()),
+                    None => found.push(WantedLibrary {
+                        name: text.to_owned(),
+                        by: path.clone(),
+                        also_by: Vec::new(),
+                        brought,
+                        found: elsewhere(),
+                    }),
                 }
                 continue;
             }

@@ -157,7 +157,7 @@ pub fn provide_for(
 impl Provision {
     fn consider(&mut self, library: &WantedLibrary, prefix: &Path, own: BroughtLibraries) {
         let is_forced = own == BroughtLibraries::Replaced;
-        let WantedLibrary { name, by, brought, found } = library;
+        let WantedLibrary { name, by, brought, found, .. } = library;
         let by = by.display();
         let Some((known, file)) = known(name) else {
             self.wants.push(format!("{name}: unknown here"));
@@ -174,10 +174,15 @@ impl Provision {
             // If there are several installations of Combray, the program decides which it uses.
             is_own(at) || (is_standard && is_combray(at))
         });
-        if name.contains("cxx") && has_symbol(&library.by, OF_BINDINGS).unwrap_or_default() {
+        let uses = |file: &&PathBuf| has_symbol(file, OF_BINDINGS).unwrap_or_default();
+        let mut users = std::iter::once(&library.by).chain(&library.also_by);
+        if name.contains("cxx")
+            && let Some(user) = users.find(uses)
+        {
             self.notes.push(format!(
-                "{by} uses the bindings of C++ (MPI::COMM_WORLD), which the standard removed in \
-                 MPI 3 and Combray does not have; it runs with its own library and launcher only"
+                "{} uses the bindings of C++ (MPI::COMM_WORLD), which the standard removed in MPI 3 \
+                 and Combray does not have; it runs with its own library and launcher only",
+                user.display()
             ));
         }
         self.wants.push(match (found_well, brought) {
@@ -581,9 +586,9 @@ mod tests {
             assert!(compiler.status().unwrap().success());
             let library = WantedLibrary {
                 name: "libmpicxx.so.12".into(),
-                by: program,
-                brought: None,
-                found: None,
+                by: "./program".into(),
+                also_by: vec![program],
+                ..WantedLibrary::default()
             };
             provision(&library, BroughtLibraries::Kept).notes.join(" ")
         };
@@ -597,6 +602,7 @@ mod tests {
         let mut library = WantedLibrary {
             name: "libmpich.so.12".into(),
             by: "./program".into(),
+            also_by: Vec::new(),
             brought: None,
             found: Some("/usr/lib/libmpich.so.12".into()),
         };
