@@ -75,6 +75,10 @@ unset XDG_CACHE_HOME
 expect bubbles "near_memory: well
 memory_follows: well" "$(timeout 60 $bin/mpiexec -n 1 --bind-to none build/numa/bubbles 2>&1)"
 
+# A team of one thread for each node, in which each thread opens a team: all stay on that node.
+expect teams "teams: 12 of 12 outer threads, 24 of 24 threads, 1536 of 1536 pages on their node" \
+    "$(OMP_PLACES=cores OMP_PROC_BIND=spread,close timeout 60 $bin/combray openmp build/numa/teams 2>&1)"
+
 expect reordered "8 edges between nodes, 4 when reordered" \
     "$($bin/mpiexec -n 8 --map-by numa --bind-to core build/numa/near ring 2>&1)"
 
