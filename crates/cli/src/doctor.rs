@@ -6,6 +6,7 @@ mod hosts;
 mod installation;
 mod machine;
 mod network;
+mod pools;
 mod sharing;
 
 use std::env;
@@ -106,6 +107,7 @@ fn report_here() -> Result<HostReport, String> {
     let mut findings = machine::findings();
     findings.extend(sharing::findings());
     findings.extend(network::findings());
+    findings.extend(pools::findings());
     findings.extend(installation::findings(&prefix));
     findings.push(installation::trial(&prefix));
     let selection = NetworkSelection::parse(&configuration::networks()).unwrap_or_default();
