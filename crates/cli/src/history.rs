@@ -30,9 +30,7 @@ pub fn run(options: &HistoryOptions) -> Result<(), String> {
     if let Some(text) = &options.program {
         histories.retain(|history| is_named(history, text));
         if histories.is_empty() {
-            return Err(format!(
-                "no program whose path or arguments contain {text:?} is in {place}"
-            ));
+            return Err(format!("no program whose path or arguments contain {text} is in {place}"));
         }
     }
     if options.forget {

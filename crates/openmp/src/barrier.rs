@@ -7,7 +7,7 @@ use crate::deques::{Allowed, Search};
 use crate::team::{Gathering, ThreadTeam};
 use crate::thread::Thread;
 use crate::tools::{self, Meeting};
-use crate::tracing::{self, Work};
+use crate::tracing::{self, TeamWork};
 use crate::waiting::WaitEvent;
 
 /// Waits as [`barrier`] does, unless the region is cancelled; then, it returns true.
@@ -35,7 +35,7 @@ fn meet_or_cancelled(thread: &Thread) -> bool {
     drop(gathering);
     let is_over = || team.generation.load(Ordering::SeqCst) != generation;
     let may_leave = || is_over() || is_cancelled();
-    tracing::during(Work::Barrier, 0, || {
+    tracing::during(TeamWork::Barrier, 0, || {
         run_tasks_until(thread, &team.changed, may_leave, || true);
     });
     let mut gathering = lock();
@@ -61,7 +61,7 @@ fn meet(thread: &Thread) {
         let generation = team.generation.load(Ordering::Acquire);
         if team.arrived.fetch_add(1, Ordering::AcqRel) + 1 < size {
             let is_over = || team.generation.load(Ordering::SeqCst) != generation;
-            tracing::during(Work::Barrier, 0, || {
+            tracing::during(TeamWork::Barrier, 0, || {
                 run_tasks_until(thread, &team.changed, is_over, || true);
             });
             return;
@@ -99,7 +99,7 @@ pub fn join(thread: &Thread) {
     let others = team.size() - 1;
     if others > 0 {
         let is_joined = || team.arrived.load(Ordering::SeqCst) == others;
-        tracing::during(Work::Barrier, 0, || {
+        tracing::during(TeamWork::Barrier, 0, || {
             run_tasks_until(thread, &team.joined, is_joined, || true);
         });
         team.arrived.store(0, Ordering::Relaxed);

@@ -14,7 +14,7 @@ use crate::tasks::TaskGroup;
 use crate::team::{Region, ThreadTeam};
 use crate::thread::Thread;
 use crate::tools::{self, Meeting};
-use crate::tracing::{self, Work};
+use crate::tracing::{self, TeamWork};
 use crate::waiting;
 use crate::workers;
 use crate::{Address, Body};
@@ -181,6 +181,6 @@ fn assign_posts(thread: &Thread, team: &ThreadTeam, threads: u32, bind: BindPoli
 pub fn run(thread: &'static Thread, body: Body, data: Address, threads: u32, extras: Extras) {
     open(thread, body, data, threads, extras);
     // SAFETY: the program gave this function with this argument.
-    tracing::during(Work::OpenedRegion, body as usize, || unsafe { body(data.0) });
+    tracing::during(TeamWork::OpenedRegion, body as usize, || unsafe { body(data.0) });
     close(thread);
 }

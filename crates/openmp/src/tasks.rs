@@ -17,7 +17,7 @@ use crate::reductions::Private;
 use crate::team::ThreadTeam;
 use crate::thread::Thread;
 use crate::tools::{self, ToolData, Why};
-use crate::tracing::{self, Work};
+use crate::tracing::{self, TeamWork};
 use crate::{Address, Body, waiting};
 
 /// A task. Its own fields are used by the thread that runs it.
@@ -372,7 +372,7 @@ impl Task {
         self.floor.set(thread.deque.get().bottom());
         if let Some(body) = self.body.filter(|_| !self.is_cancelled()) {
             // SAFETY: the program has given this function with this argument.
-            tracing::during(Work::Task, 0, || unsafe { body(self.argument.0) });
+            tracing::during(TeamWork::Task, 0, || unsafe { body(self.argument.0) });
         }
     }
 

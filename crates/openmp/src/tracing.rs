@@ -1,5 +1,5 @@
-//! What the threads of teams do, for the trace of a job. The library of MPI takes the spans while it
-//! records one; otherwise a construct loads one word.
+//! What the threads of teams do, for the trace of a job. The library of MPI takes the spans while
+//! it records one; otherwise a construct loads one word.
 
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -11,9 +11,9 @@ use std::time::Instant;
 /// and the duration in nanoseconds.
 type Sink = extern "C" fn(what: u32, thread: u32, function: usize, lasted_ns: u64);
 
-/// What a thread does. The numbers are those of `spans::TeamWork`.
+/// What a thread does. `spans::add_of_team` has these numbers, too.
 #[derive(Clone, Copy)]
-pub enum Work {
+pub enum TeamWork {
     /// A region, on the thread that has opened it.
     OpenedRegion = 0,
     /// A region, on another thread of its team.
@@ -42,7 +42,7 @@ pub extern "C" fn combray_openmp_trace(sink: Option<Sink>) {
 
 /// Does some work, and reports it if spans are taken. `function` is the function of a region, or 0.
 #[inline]
-pub fn during<R>(what: Work, function: usize, work: impl FnOnce() -> R) -> R {
+pub fn during<R>(what: TeamWork, function: usize, work: impl FnOnce() -> R) -> R {
     let begun = (!SINK.load(Ordering::Relaxed).is_null()).then(Instant::now);
     let result = work();
     if let Some(begun) = begun {
@@ -52,7 +52,7 @@ pub fn during<R>(what: Work, function: usize, work: impl FnOnce() -> R) -> R {
 }
 
 #[cold]
-fn report(what: Work, function: usize, begun: Instant) {
+fn report(what: TeamWork, function: usize, begun: Instant) {
     let sink = SINK.load(Ordering::Acquire);
     if sink.is_null() {
         return;

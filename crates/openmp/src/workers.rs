@@ -16,7 +16,7 @@ use crate::own::Own;
 use crate::team::ThreadTeam;
 use crate::thread::Thread;
 use crate::tools::{self, Meeting, ThreadKind};
-use crate::tracing::{self, Work};
+use crate::tracing::{self, TeamWork};
 use crate::waiting::WaitEvent;
 
 /// A thread of this library.
@@ -157,7 +157,7 @@ impl Worker {
             let (body, data) = team.region.see(|region| (region.body, region.data));
             if let Some(body) = body {
                 // SAFETY: the program gave this function with this argument.
-                tracing::during(Work::Region, body as usize, || unsafe { body(data.0) });
+                tracing::during(TeamWork::Region, body as usize, || unsafe { body(data.0) });
             }
             thread.task().known.set(None);
             tools::while_meeting(thread, Meeting::BarrierOfRegion, || {

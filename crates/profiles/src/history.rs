@@ -210,7 +210,8 @@ fn beyond(median: f64, spread: f64, runs: usize) -> f64 {
     median + f64::max(SPREADS * few * spread, SLOWER_MIN * median)
 }
 
-/// Returns the median, and the standard deviation that the median absolute deviation corresponds to.
+/// Returns the median, and the standard deviation that the median absolute deviation corresponds
+/// to.
 fn center(values: Vec<f64>) -> (f64, f64) {
     let middle = median(values.clone());
     let deviations = values.into_iter().map(|value| (value - middle).abs()).collect();

@@ -25,7 +25,7 @@ use crate::samples;
 pub struct HistoryFolder(PathBuf);
 
 /// The maximum number of runs of a program that are kept.
-const RUNS_MAX: usize = 32;
+const RUNS_KEPT_MAX: usize = 32;
 
 /// The maximum number of programs whose runs are kept; the same program with other arguments or
 /// another number of ranks counts as another one.
@@ -71,7 +71,7 @@ impl HistoryFolder {
         written.map_err(|cause| format!("{} cannot be written: {cause}", path.display()))?;
         // Others may remove the same files.
         let files = files_in(&folder);
-        for file in &files[..files.len().saturating_sub(RUNS_MAX)] {
+        for file in &files[..files.len().saturating_sub(RUNS_KEPT_MAX)] {
             let _ = fs::remove_file(file);
         }
         let programs = self.programs();
@@ -176,7 +176,7 @@ fn files_in(folder: &Path) -> Vec<PathBuf> {
 fn read(folder: &Path) -> (Vec<PastRun>, u32) {
     let (mut runs, mut unusable) = (Vec::new(), 0);
     let files = files_in(folder);
-    for file in &files[files.len().saturating_sub(RUNS_MAX)..] {
+    for file in &files[files.len().saturating_sub(RUNS_KEPT_MAX)..] {
         match read_run(file) {
             Ok(run) => runs.push(run),
             // Another process has removed it.
@@ -223,11 +223,11 @@ mod tests {
         let place = tempdir().unwrap();
         let folder = HistoryFolder(place.path().join("new"));
         assert_eq!(folder.runs(&key("a")), []);
-        for ended in 0..RUNS_MAX as u64 + 5 {
+        for ended in 0..RUNS_KEPT_MAX as u64 + 5 {
             folder.add(&run("a", ended)).unwrap();
         }
         folder.add(&run("b", 77)).unwrap();
-        assert_eq!(ends(&folder, "a"), (5..RUNS_MAX as u64 + 5).collect::<Vec<_>>());
+        assert_eq!(ends(&folder, "a"), (5..RUNS_KEPT_MAX as u64 + 5).collect::<Vec<_>>());
         assert_eq!(ends(&folder, "b"), [77]);
         let all = folder.all();
         assert_eq!(all.len(), 2);
@@ -284,8 +284,10 @@ mod tests {
             }
         });
         let kept = ends(&folder, "a");
-        assert_eq!(kept.len(), RUNS_MAX);
-        assert!(fs::read_dir(place.path().join(name_of(&key("a")))).unwrap().count() == RUNS_MAX);
+        assert_eq!(kept.len(), RUNS_KEPT_MAX);
+        assert!(
+            fs::read_dir(place.path().join(name_of(&key("a")))).unwrap().count() == RUNS_KEPT_MAX
+        );
     }
 
     #[test]

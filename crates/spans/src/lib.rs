@@ -1,6 +1,6 @@
 //! What threads outside of the library did when: system calls for files, user-level threads,
-//! threads of OpenMP, visits of the helper, copies. A trace has one writer, the thread that is in the library.
-//! So other threads put their spans into a list, from which that thread takes them
+//! threads of OpenMP, visits of the helper, copies. A trace has one writer, the thread that is in
+//! the library. So other threads put their spans into a list, from which that thread takes them
 //! (`runtime/tracing.rs`).
 //!
 //! The list is bounded: spans that do not fit are counted and dropped. While no trace is recorded,
@@ -99,7 +99,7 @@ pub fn end(
 }
 
 /// Adds what a thread of OpenMP has done until now. Combray's library of OpenMP calls this: the
-/// kinds are those of its `tracing::Work`.
+/// kinds are those of its `tracing::TeamWork`.
 pub extern "C" fn add_of_team(what: u32, thread: u32, function: usize, lasted_ns: u64) {
     if !is_recorded() {
         return;

@@ -1,9 +1,8 @@
 //! Reads the traces that this crate has written.
 
 use std::collections::HashMap;
-use std::io::Read;
 
-use flate2::read::ZlibDecoder;
+use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
 use prost::Message;
 
 use super::beside::RAIL;
@@ -67,18 +66,15 @@ fn packets_of(file: &[u8]) -> Result<Vec<TracePacket>, String> {
             packets.push(packet);
             continue;
         };
-        let mut bytes = Vec::new();
-        let read = ZlibDecoder::new(&compressed[..]).take(PART_BYTES_MAX).read_to_end(&mut bytes);
-        if let Err(error) = read {
-            return Err(format!("this trace is damaged: {error}"));
-        }
+        let bytes = decompress_to_vec_zlib_with_limit(compressed, PART_BYTES_MAX)
+            .map_err(|error| format!("this trace is damaged: {error}"))?;
         packets.append(&mut decoded(&bytes)?.packet);
     }
     Ok(packets)
 }
 
 /// The largest length of the content of a compressed packet, in bytes. Longer ones are damaged.
-const PART_BYTES_MAX: u64 = 16 << 20;
+const PART_BYTES_MAX: usize = 16 << 20;
 
 /// Reads the packets of one rank.
 #[derive(Default)]
@@ -572,7 +568,7 @@ mod tests {
             let _ = read(&file[..random.usize(0..=file.len())]);
         }
         // Many zeros in few bytes.
-        let bomb = Some(crate::perfetto::compressed(&vec![0; PART_BYTES_MAX as usize + 1]));
+        let bomb = Some(crate::perfetto::compressed(&vec![0; PART_BYTES_MAX + 1]));
         let packet = vec![TracePacket { compressed_packets: bomb, ..TracePacket::default() }];
         assert!(read(&Trace { packet }.encode_to_vec()).is_err());
     }
