@@ -10,9 +10,9 @@ use queues::ring::Consumer;
 use sys::mapping::create_memory_file;
 use sys::membarrier;
 
+use super::descriptors::DescriptorBell;
 use super::{
-    CellReport, DescriptorBell, LANE_BYTES, LANES, MAGIC, MappedSegment, SEGMENT_BYTES,
-    SegmentHeader, words_of,
+    CellReport, LANE_BYTES, LANES, MAGIC, MappedSegment, SEGMENT_BYTES, SegmentHeader, words_of,
 };
 use crate::card::SegmentCard;
 use crate::declared::Declared;
