@@ -102,7 +102,8 @@ echo "INPUT(accesses.o)" > "$prefix/lib/combray/accesses/libtsan.so"
 install -m 644 packaging/combray.supp "$prefix/share/combray/"
 install -m 644 README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT "$prefix/share/doc/combray/"
 "$prefix/bin/combray" manual "$prefix/share"
-cargo run --quiet --package xtask -- man-pages "$prefix/share"
+# On this machine's processor, whatever the libraries are built for.
+env -u CARGO_BUILD_TARGET cargo run --quiet --package xtask -- man-pages "$prefix/share"
 # It finds the library from its own place, as the wrapper's programs do not.
 make --no-print-directory -s -B -C bench/programs MPICC="${CC:-cc} -I$prefix/include" \
     LIBS="-L$prefix/lib -lmpi_abi '-Wl,-rpath,\$\$ORIGIN/..'" OUT="$prefix/lib/combray/combray-bench"
