@@ -1,14 +1,17 @@
 // Processes that wait for others which are in MPI_Finalize: the job ends with the reason.
 // Arguments: what rank 0 or 1 waits for, and "near" or "far". With "late" and "underway" the
-// messages come, though late, and the processes print that they are done.
-// Started by tests/scenarios/disagreements.py.
+// messages come, though late, as with "stream"; with "cancelled" another thread ends the wait. The
+// processes print that they are done then. Started by tests/scenarios/disagreements.py and
+// tests/cluster/rails.py.
+// thread
 #include <mpi.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { LARGE = 1000000 };
+enum { LARGE = 1000000, MESSAGES = 2000, SMALL = 250 };
 
 static int rank;
 
@@ -22,15 +25,48 @@ static void create_from_group(void) {
     printf("rank %d has made a communicator\n", rank);
 }
 
+static void *cancel(void *request) {
+    sleep(3);
+    MPI_Cancel(request);
+    return NULL;
+}
+
+static void wait_until_cancelled(int *data) {
+    pthread_t canceller;
+    MPI_Request request;
+    MPI_Status status;
+    int is_cancelled;
+    MPI_Irecv(data, 1, MPI_INT, 1, 7, MPI_COMM_WORLD, &request);
+    MPI_Request same = request;
+    pthread_create(&canceller, NULL, cancel, &same);
+    MPI_Wait(&request, &status);
+    pthread_join(canceller, NULL);
+    MPI_Test_cancelled(&status, &is_cancelled);
+    if (!is_cancelled) MPI_Abort(MPI_COMM_WORLD, 3);
+}
+
+// The last of many messages is on its way for long when its sender is in MPI_Finalize.
+static void stream(int *data) {
+    MPI_Request request;
+    for (int i = 0; rank == 1 && i < MESSAGES; i++) {
+        MPI_Isend(data, SMALL, MPI_INT, 0, i == MESSAGES - 1 ? 8 : 7, MPI_COMM_WORLD, &request);
+        MPI_Request_free(&request);
+    }
+    for (int i = 0; rank == 0 && i < MESSAGES; i++)
+        MPI_Recv(data, SMALL, MPI_INT, 1, i == 0 ? 8 : 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    printf("rank %d is done\n", rank);
+}
+
 int main(int argc, char **argv) {
     static int data[LARGE];
     const char *how = argc > 1 ? argv[1] : "", *name = getenv("COMBRAY_RANK");
     if (argc > 2 && !strcmp(argv[2], "far") && name) setenv("COMBRAY_NODE", name, 1);
-    MPI_Init(&argc, &argv);
+    int threads = !strcmp(how, "threads") || !strcmp(how, "cancelled") ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE;
+    MPI_Init_thread(&argc, &argv, threads, &threads);
     MPI_Comm world = MPI_COMM_WORLD;
     MPI_Request requests[2];
     MPI_Comm_rank(world, &rank);
-    if (!strcmp(how, "receive")) {
+    if (!strcmp(how, "receive") || !strcmp(how, "threads")) {
         if (rank == 0) MPI_Recv(data, 1, MPI_INT, 1, 7, world, MPI_STATUS_IGNORE);
     } else if (!strcmp(how, "other-tag")) {
         if (rank == 0) MPI_Recv(data, 1, MPI_INT, 1, 7, world, MPI_STATUS_IGNORE);
@@ -63,6 +99,11 @@ int main(int argc, char **argv) {
         }
         if (rank == 0) sleep(3);
         if (rank == 0) MPI_Recv(data, LARGE, MPI_INT, 1, 7, world, MPI_STATUS_IGNORE);
+        printf("rank %d is done\n", rank);
+    } else if (!strcmp(how, "stream")) {
+        stream(data);
+    } else if (!strcmp(how, "cancelled")) {
+        if (rank == 0) wait_until_cancelled(data);
         printf("rank %d is done\n", rank);
     }
     MPI_Finalize();

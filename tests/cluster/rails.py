@@ -202,6 +202,15 @@ def slower_rail_in_the_middle(transfer):
     went_on(code, output)
 
 
+@transfer
+def last_message_of_a_rank_in_finalize_over_slow_rails(transfer):
+    """2 MB, for the last of which a rank waits, and asks the sender whether it comes: the answer is sooner there."""
+    transfer.rates, transfer.program = ["4mbit", "500kbit"], str(transfer.build / "left_early")
+    transfer.wrapper = ["sh", "-c", 'exec "$1" stream', "sh"]
+    code, output = transfer.disturbed(lambda: None)
+    assert code == 0 and output.count("is done") == 2, f"exit code {code}\n{output}"
+
+
 # The shortest silence that can be configured, and how long a living machine is tested.
 SILENCE_S, TRIAL_SECONDS = 2, 7
 
@@ -276,5 +285,6 @@ def killed_process(transfer):
 
 SCENARIOS = [first_rail_lost_in_the_middle, second_rail_lost_in_the_middle, lost_rail_in_a_pause,
              rail_that_comes_back, rail_that_is_restored, libfabric_rail_that_is_restored,
-             libfabric_rail_that_never_connects, slower_rail_in_the_middle, killed_process, only_path_cut, machine_dead_when_the_last_message_is_sent,
+             libfabric_rail_that_never_connects, slower_rail_in_the_middle, killed_process,
+             last_message_of_a_rank_in_finalize_over_slow_rails, only_path_cut, machine_dead_when_the_last_message_is_sent,
              stopped_process_is_no_dead_machine, slow_network_is_no_dead_machine]

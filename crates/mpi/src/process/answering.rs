@@ -143,6 +143,11 @@ impl Process {
         self.started().questions.finder.set(Some(finder));
     }
 
+    /// Finds the function of the call that the calling thread is in.
+    pub(crate) fn current_function(&self) -> Option<String> {
+        self.started().questions.finder.get().and_then(|finder| (finder.function)())
+    }
+
     /// Finds the call that the calling thread is in, and its caller.
     pub(crate) fn found_call(&self) -> FoundCall {
         self.started().questions.finder.get().map(|finder| (finder.call)()).unwrap_or_default()
@@ -215,7 +220,7 @@ impl Process {
         };
         let place = questions.calls.borrow().len();
         let finder = questions.finder.get();
-        let function = finder.and_then(|finder| (finder.function)());
+        let function = self.current_function();
         let preliminary = FoundCall { function: function.clone(), caller: None };
         questions.calls.borrow_mut().push((wait.thread, describe(preliminary)));
         if let Some(finder) = finder {

@@ -54,6 +54,13 @@ impl Process {
         }
     }
 
+    /// Whether another thread may end the wait of this one, by `MPI_Cancel`: the program has the
+    /// request.
+    fn may_cancel_elsewhere(&self) -> bool {
+        let is_held = || self.current_function().is_none_or(|name| name.starts_with("MPI_Wait"));
+        self.highest_level() == ThreadLevel::Multiple && is_held()
+    }
+
     /// Whether this process sends no more messages in a communicator, after those that it has sent.
     pub(super) fn sends_nothing_more(&self, team: &Team) -> bool {
         if !self.is_finalizing() || team.session().is_some() {
@@ -81,7 +88,8 @@ impl Team {
             let answer = self.inquiries.answer_about(receive.space, *rank);
             answer.is_some_and(|one| self.has_all(process, receive.slot, (*rank, one)))
         };
-        if senders.iter().all(has_left) && !process.has_lost_processes() {
+        let is_vain = senders.iter().all(has_left) && !process.has_lost_processes();
+        if is_vain && !process.may_cancel_elsewhere() {
             let why = self.why_unsent(process, receive);
             process.runtime().end_job(&why);
         }
