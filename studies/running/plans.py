@@ -25,8 +25,8 @@ class Study:
     name: str
     title: str
     starts: dict  # size -> list of Start
-    # Not empty: the program ends a process of its own, and only these libraries continue then: their
-    # names, and the options of their launchers by which they do.
+    # Not empty: the program ends a process of its own, and only these libraries continue then:
+    # their names, and the options of their launchers by which they do.
     survivors: dict = field(default_factory=dict)
     unit: str = "ms"
     part: str = "communication"  # the figure in brackets

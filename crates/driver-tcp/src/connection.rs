@@ -115,7 +115,7 @@ const PIECE_BYTES: usize = 64 << 10;
 /// left.
 const LARGE_PACKET_BYTES: usize = 4 << 10;
 /// Fewer bytes than this show nothing about a rail's speed.
-const MEASURED_BYTES_MIN: u64 = 60 << 10;
+const RATED_BYTES_MIN: u64 = 60 << 10;
 /// If fewer bytes than this are not acknowledged, the rail counts as idle: receivers acknowledge
 /// every second segment, and a last one only after a while.
 const IDLE_BYTES: u64 = 4 << 10;
@@ -241,7 +241,7 @@ impl<S: ByteStream> TcpConnection<S> {
         let (since, before) = self.busy_since?;
         let carried = self.carried();
         let bytes = carried.saturating_sub(before);
-        if bytes < MEASURED_BYTES_MIN {
+        if bytes < RATED_BYTES_MIN {
             return None;
         }
         let now = Instant::now();

@@ -224,8 +224,8 @@ fn value(constant: &Constant) -> String {
     }
 }
 
-/// `int weights[]` as `int *weights`. GCC takes an array as a parameter for memory that the function
-/// reads, and warns of MPI_UNWEIGHTED, which is the address 10.
+/// `int weights[]` as `int *weights`. GCC takes an array as a parameter for memory that the
+/// function reads, and warns of MPI_UNWEIGHTED, which is the address 10.
 fn weights_as_pointers(parameters: &str) -> String {
     let parameters = parameters.split(", ").map(|parameter| {
         match parameter.strip_suffix("weights[]").and_then(|rest| rest.rsplit_once(' ')) {
