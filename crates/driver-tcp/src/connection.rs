@@ -115,10 +115,7 @@ const PIECE_BYTES: usize = 64 << 10;
 /// left.
 const LARGE_PACKET_BYTES: usize = 4 << 10;
 /// Fewer bytes than this show nothing about a rail's speed.
-const RATED_BYTES_MIN: u64 = 60 << 10;
-/// If fewer bytes than this are not acknowledged, the rail counts as idle: receivers acknowledge
-/// every second segment, and a last one only after a while.
-const IDLE_BYTES: u64 = 4 << 10;
+const MEASURED_BYTES_MIN: u64 = 64 << 10;
 
 impl<S: ByteStream> TcpConnection<S> {
     pub(crate) fn new(stream: S, gate: GateId, rail: usize) -> Self {
@@ -174,8 +171,8 @@ impl<S: ByteStream> TcpConnection<S> {
         }
         let waiting: usize = self.outgoing.iter().map(OutgoingPackets::left).sum();
         let backlog = waiting as u64 + self.unacknowledged();
-        self.large_underway.set(backlog >= IDLE_BYTES);
-        if backlog >= IDLE_BYTES { backlog } else { 0 }
+        self.large_underway.set(backlog > 0);
+        backlog
     }
 
     fn unacknowledged(&self) -> u64 {
@@ -208,8 +205,8 @@ impl<S: ByteStream> TcpConnection<S> {
         self.large_underway.set(true);
         let head = frame::part_head(&part.label, part.length);
         let unacknowledged = self.unacknowledged();
-        // As long as the kernel still holds more bytes, the rail has not been idle.
-        if self.busy_since.is_none() || unacknowledged < IDLE_BYTES {
+        // As long as the kernel still holds bytes, the rail has not been idle.
+        if self.busy_since.is_none() || unacknowledged == 0 {
             self.busy_since = Some((Instant::now(), self.written.saturating_sub(unacknowledged)));
         }
         let part = OutgoingPart { head, part, done: 0 };
@@ -241,7 +238,7 @@ impl<S: ByteStream> TcpConnection<S> {
         let (since, before) = self.busy_since?;
         let carried = self.carried();
         let bytes = carried.saturating_sub(before);
-        if bytes < RATED_BYTES_MIN {
+        if bytes < MEASURED_BYTES_MIN {
             return None;
         }
         let now = Instant::now();

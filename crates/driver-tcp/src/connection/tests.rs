@@ -313,18 +313,6 @@ fn how_long_much_took_is_measured_and_little_is_not() {
 }
 
 #[test]
-fn a_rail_is_idle_although_the_end_of_the_last_part_is_not_acknowledged() {
-    let (near, far) = pair(10_000);
-    let mut connection = TcpConnection::new(near, GateId(1), 0);
-    assert_eq!(carried(&mut connection, &far, 45_000), None);
-    let left = (PART_HEAD_BYTES + 45_000) % 10_000;
-    far.read(&mut vec![0; left - 400]).unwrap();
-    assert_eq!(connection.unacknowledged(), 400);
-    assert_eq!(connection.backlog(), 0, "it does not keep other messages from the rail");
-    assert_eq!(carried(&mut connection, &far, 45_000), None, "the pause is not measured");
-}
-
-#[test]
 fn what_a_rail_carries_without_a_pause_is_measured_together() {
     let measured = |is_idle_between: bool| {
         let (near, far) = pair(10_000);
