@@ -27,7 +27,8 @@ static void exchange(uint64_t *out, uint64_t *in, int peer, int round) {
     MPI_Request requests[2 + 2 * SMALL_COUNT];
     int sent[SMALL_COUNT], received[SMALL_COUNT], count = 0;
     OK(MPI_Irecv(in, (int)bytes, MPI_BYTE, peer, TAG_LARGE, MPI_COMM_WORLD, &requests[count++]));
-    OK(MPI_Isend(out, (int)bytes, MPI_BYTE, peer, TAG_LARGE, MPI_COMM_WORLD, &requests[count++]));
+    OK(MPI_Isend(out, (int)bytes, MPI_BYTE, peer, TAG_LARGE, MPI_COMM_WORLD,
+                 &requests[count++]));
     for (int i = 0; i < SMALL_COUNT; i++) {
         sent[i] = round * SMALL_COUNT + i;
         OK(MPI_Irecv(&received[i], 1, MPI_INT, peer, TAG_SMALL, MPI_COMM_WORLD, &requests[count++]));
