@@ -1,5 +1,5 @@
 //! Checks numbers in the documentation that the code determines: `2 ms<!-- AWAKE_MAX -->` is
-//! compared with the constant of that name.
+//! compared with the constant of that name, and `9<!-- wire::VERSION -->` with that of one crate.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -31,7 +31,10 @@ fn numbers_in_the_documentation_are_those_of_the_code() {
 }
 
 fn is_constant(name: &str) -> bool {
-    !name.is_empty() && name.chars().all(|c| c.is_ascii_uppercase() || c == '_')
+    let (crate_name, constant) = name.rsplit_once("::").unwrap_or(("", name));
+    crate_name.chars().all(|c| c.is_ascii_lowercase() || c == '_')
+        && !constant.is_empty()
+        && constant.chars().all(|c| c.is_ascii_uppercase() || c == '_')
 }
 
 /// Compares the value at the end of `before` with that of the constant.
@@ -66,15 +69,17 @@ fn factor(unit: &str) -> Option<f64> {
     })
 }
 
-/// The distinct values of all constants with this name.
-fn values_of(constant: &str) -> BTreeSet<u128> {
+/// The distinct values of all constants with this name, which may begin with that of a crate.
+fn values_of(name: &str) -> BTreeSet<u128> {
+    let (crate_name, constant) = name.rsplit_once("::").unwrap_or(("", name));
+    let folder = workspace().join("crates").join(crate_name.replace('_', "-"));
     let definition = format!("const {constant}: ");
     let in_file = |path: &Path| -> Vec<u128> {
         let text = read(path);
         let found = text.split(&definition).skip(1);
         found.filter_map(|rest| value(rest.split_once(" = ")?.1.split_once(';')?.0)).collect()
     };
-    files_with(&workspace().join("crates"), &["rs"]).iter().flat_map(|path| in_file(path)).collect()
+    files_with(&folder, &["rs"]).iter().flat_map(|path| in_file(path)).collect()
 }
 
 /// The value of an expression: a number, a product or a shift of two numbers, or a duration.
@@ -107,4 +112,16 @@ fn values_are_worked_out() {
         assert_eq!(value(expression), Some(expected), "{expression}");
     }
     assert_eq!(value("cfg!(loom)"), None);
+}
+
+/// Several crates have a constant of this name.
+#[test]
+fn a_constant_may_be_that_of_one_crate() {
+    assert!(is_constant("wire::VERSION") && !is_constant("a comment"));
+    assert!(values_of("VERSION").len() > 1);
+    let [version] = values_of("wire::VERSION").into_iter().collect::<Vec<_>>()[..] else {
+        panic!("one version of the format of records")
+    };
+    assert_eq!(compare(&format!("the version ({version}"), "wire::VERSION"), Ok(()));
+    assert!(compare(&format!("the version ({}", version - 1), "wire::VERSION").is_err());
 }
