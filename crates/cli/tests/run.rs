@@ -381,6 +381,59 @@ fn a_single_process_has_the_terminal_itself() {
     assert!(text.contains("got 4") && text.contains("then 2"), "{text}");
 }
 
+/// Ctrl-Z stops a single process and its launcher, and the shell gets the terminal; `fg` gives it
+/// back, also to a process that ran in the background meanwhile.
+#[test]
+fn a_single_process_is_stopped_from_the_keyboard_and_continued() {
+    let combray = env!("CARGO_BIN_EXE_combray");
+    let mut terminal = Command::new("script");
+    terminal.args([
+        "-qec",
+        "timeout --foreground 120 bash --norc --noprofile --noediting -i",
+        "/dev/null",
+    ]);
+    terminal.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = terminal.spawn().unwrap();
+    let (mut input, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let script =
+        "read -p \"one\"? x; read -p \"two\"? y; read -p \"three\"? z; echo \"all\": $x $y $z";
+    let start = format!("PS1=here\\>; {combray} run -n 1 --timeout 60 bash -c '{script}'\n");
+    // What is typed, and what the terminal shows then.
+    let steps = [
+        (start.as_str(), "one?"),
+        ("\u{1a}", "Stopped"),
+        ("echo sh\"el\"l\n", "shell"),
+        ("fg\n", "run -n 1"),
+        ("4\n", "two?"),
+        ("\u{1a}", "Stopped"),
+        // It is stopped again because it reads.
+        ("bg; sleep 1; jobs; echo ag\"ai\"n\n", "again"),
+        ("fg\n", "run -n 1"),
+        ("5\n", "three?"),
+        ("6\n", "all: 4 5 6"),
+        ("exit\n", "exit"),
+    ];
+    let (mut out, mut byte) = (Vec::new(), [0]);
+    for (words, expected) in steps {
+        std::io::Write::write_all(&mut input, words.as_bytes()).unwrap();
+        let begun = out.len();
+        while !String::from_utf8_lossy(&out[begun..]).contains(expected) {
+            let text = String::from_utf8_lossy(&out);
+            let count = std::io::Read::read(&mut output, &mut byte).unwrap();
+            assert_eq!(count, 1, "{expected} is missing after {words:?}: {text}");
+            out.push(byte[0]);
+        }
+    }
+    assert!(child.wait().unwrap().success());
+}
+
+/// No shell could continue a job that is all that runs at its terminal.
+#[test]
+fn a_job_that_nobody_could_continue_is_not_stopped_from_the_keyboard() {
+    let script = "if [ $PMI_RANK = 0 ]; then printf \"how many? \"; read x; echo got $x; fi";
+    assert!(typed(script, "how many? ", "\u{1a}42\n").contains("got 42"));
+}
+
 /// Lines that stand just before the message, at the same place, are not repeated.
 #[test]
 fn last_lines_are_repeated_only_elsewhere() {

@@ -216,7 +216,8 @@ impl Parent {
         // The child may have just ended, which waiting for it will show.
         let _ = process::kill(self.child, number);
         if number == signal::SIGTSTP && matches!(self.role, Role::Launcher(_)) {
-            process::kill(std::process::id() as i32, signal::SIGSTOP)?;
+            process::stop_as_terminal_does()?;
+            let _ = process::kill(self.child, signal::SIGCONT);
         }
         Ok(())
     }

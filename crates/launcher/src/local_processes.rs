@@ -448,6 +448,12 @@ impl LocalProcesses {
         self.watch_libraries(reports);
     }
 
+    /// Returns the process that has the terminal of the launcher, if one has: the only one.
+    pub(super) fn at_terminal(&self) -> Option<i32> {
+        let [rank] = &self.ranks[..] else { return None };
+        (rank.has_terminal && !rank.has_ended).then_some(rank.process)
+    }
+
     /// Records the end of a child; false if it is none of the ranks.
     pub(super) fn record_exit(
         &mut self,

@@ -18,7 +18,7 @@ use sys::process::{self, DescriptorLimit, Interest, Signals, signal};
 
 use super::guard::{END, end_descendants};
 use super::output_queues::OutputQueues;
-use super::{JobPlan, LaunchError, early_trace};
+use super::{JobPlan, LaunchError, early_trace, terminal_input};
 use crate::agent_connection::AgentConnection;
 use crate::heartbeats::Heartbeats;
 use crate::job::{Action, CODE_NOT_STARTED, JobEvent, JobState};
@@ -63,7 +63,7 @@ pub(super) fn supervise(
         output_queues: OutputQueues::open()?,
         relay: prepared.relay,
         signals,
-        guard,
+        above_this: (launcher, guard),
         clients: Clients::listen(launcher),
         table,
         parent,
@@ -100,8 +100,8 @@ struct Supervisor<'a> {
     /// Input for a rank 0 on another machine.
     relay: Option<Relay>,
     signals: Signals,
-    /// The id of the parent of this process.
-    guard: u32,
+    /// The ids of the launcher, and of the guard, the parent of this process.
+    above_this: (u32, u32),
     /// The clients that connect to this job.
     clients: Clients,
     /// None: the table of processes cannot be passed to the launcher.
@@ -324,7 +324,7 @@ impl Supervisor<'_> {
             match number {
                 signal::SIGCHLD => {}
                 // Sent by the kernel, because the guard was killed.
-                signal::SIGTERM if std::os::unix::process::parent_id() != self.guard => {
+                signal::SIGTERM if std::os::unix::process::parent_id() != self.above_this.1 => {
                     end_descendants();
                     std::process::exit(128 + signal::SIGKILL);
                 }
@@ -332,12 +332,29 @@ impl Supervisor<'_> {
                     end_descendants();
                     std::process::exit(128 + END);
                 }
-                number => self.deliver([JobEvent::Signal(number)]),
+                number => {
+                    if let Some(process) = self.at_terminal().filter(|_| number == signal::SIGCONT)
+                    {
+                        terminal_input::pass_on(self.above_this.0, process);
+                    }
+                    self.deliver([JobEvent::Signal(number)]);
+                }
             }
         }
     }
 
+    /// Returns the process that has the terminal of the launcher, if one has.
+    fn at_terminal(&self) -> Option<i32> {
+        let [machine] = &self.machines[..] else { return None };
+        machine.at_terminal()
+    }
+
     fn reap(&mut self) {
+        if let Some(process) = self.at_terminal()
+            && let Some(number) = process::stop_of(process)
+        {
+            terminal_input::follow_stop(self.above_this.0, process, number);
+        }
         while let Ok(Some((process, end))) = process::reap() {
             let mut events = Vec::new();
             let machines = &mut self.machines;

@@ -2,13 +2,15 @@
 //!
 //! Only the foreground process group of a terminal may read from it. That is the group of the
 //! launcher, not of the ranks. A job of one process that would only see what the launcher passes on
-//! gets the terminal itself: its group comes to the foreground.
+//! gets the terminal itself: its group comes to the foreground. As the shell knows only the
+//! launcher, that is stopped with the process, and the process gets the terminal again when the
+//! launcher is continued.
 
 use std::io::{self, IsTerminal, PipeWriter, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::time::Duration;
 
-use sys::process::{self, Interest};
+use sys::process::{self, Interest, signal};
 
 use crate::supervisor::input_source::InputSource;
 
@@ -30,7 +32,31 @@ pub(super) fn is_ours() -> bool {
 
 /// Takes the terminal back after its process has ended. A shell takes it from this process anyway.
 pub(super) fn take_back() {
-    let _ = process::take_foreground(TERMINAL);
+    if let Ok(group) = process::group(0) {
+        let _ = process::bring_to_foreground(TERMINAL, group);
+    }
+}
+
+/// Gives the terminal to the group of `process` if the group of the launcher has it, as after `fg`.
+/// Returns whether it did.
+pub(super) fn pass_on(launcher: u32, process: i32) -> bool {
+    process::group(launcher as i32).is_ok_and(|group| {
+        process::is_foreground_group(TERMINAL, group)
+            && process::bring_to_foreground(TERMINAL, process).is_ok()
+    })
+}
+
+/// Acts on the stop of `process`, which has the terminal, by signal `number`. A process that needed
+/// the terminal gets it if the shell has given it to the launcher. Otherwise the group of the
+/// launcher is stopped, so that the shell notices.
+pub(super) fn follow_stop(launcher: u32, process: i32, number: i32) {
+    let needs_terminal = matches!(number, signal::SIGTTIN | signal::SIGTTOU);
+    // Processes may have just ended.
+    if needs_terminal && pass_on(launcher, process) {
+        let _ = process::kill(-process, signal::SIGCONT);
+    } else if let Ok(group) = process::group(launcher as i32) {
+        let _ = process::kill(-group, signal::SIGTSTP);
+    }
 }
 
 /// How often the launcher checks whether it has come to the foreground.

@@ -16,8 +16,8 @@ use crate::cores::Cores;
 pub mod signal {
     pub use libc::{
         SIGABRT, SIGALRM, SIGBUS, SIGCHLD, SIGCONT, SIGFPE, SIGHUP, SIGILL, SIGINT, SIGKILL,
-        SIGPIPE, SIGQUIT, SIGSEGV, SIGSTOP, SIGSYS, SIGTERM, SIGTRAP, SIGTSTP, SIGTTOU, SIGUSR1,
-        SIGUSR2, SIGXCPU, SIGXFSZ,
+        SIGPIPE, SIGQUIT, SIGSEGV, SIGSTOP, SIGSYS, SIGTERM, SIGTRAP, SIGTSTP, SIGTTIN, SIGTTOU,
+        SIGUSR1, SIGUSR2, SIGXCPU, SIGXFSZ,
     };
 
     /// Returns the name of a signal, such as `SIGSEGV`.
@@ -141,8 +141,7 @@ pub enum ProcessBinding {
 /// Whether a process gets the terminal at its standard input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Foreground {
-    /// Its group comes to the foreground, and is not stopped from the keyboard, as a shell waits
-    /// for its parent.
+    /// Its group comes to the foreground.
     Comes,
     /// The foreground stays as it is.
     Stays,
@@ -179,8 +178,8 @@ pub fn spawn_bound(
                 libc::_exit(1);
             }
             if foreground == Foreground::Comes {
-                Step::Foreground.name_in(take_foreground(libc::STDIN_FILENO))?;
-                libc::signal(libc::SIGTSTP, libc::SIG_IGN);
+                Step::Foreground
+                    .name_in(bring_to_foreground(libc::STDIN_FILENO, libc::getpgrp()))?;
             }
             for &kept in &kept {
                 Step::Kept.name_in(call(libc::fcntl(kept, libc::F_SETFD, 0)))?;
@@ -291,15 +290,31 @@ pub fn name(process: i32) -> Option<String> {
 /// Whether this process is in the foreground of the terminal at `descriptor`, and so may read its
 /// input.
 pub fn is_foreground(descriptor: RawFd) -> bool {
-    // SAFETY: both take plain numbers; a number that is no terminal is an error.
-    unsafe { libc::tcgetpgrp(descriptor) == libc::getpgrp() }
+    // SAFETY: takes nothing.
+    is_foreground_group(descriptor, unsafe { libc::getpgrp() })
 }
 
-/// Brings the group of this process to the foreground of the terminal at `descriptor`.
+/// Returns the process group of a process.
+///
+/// # Errors
+/// The system's: the process has ended.
+pub fn group(process: i32) -> io::Result<i32> {
+    // SAFETY: takes a number.
+    let group = unsafe { libc::getpgid(process) };
+    Ok(crate::check(libc::c_long::from(group))? as i32)
+}
+
+/// Whether this process group is in the foreground of the terminal at `descriptor`.
+pub fn is_foreground_group(descriptor: RawFd, group: i32) -> bool {
+    // SAFETY: takes a number; one that is no terminal is an error.
+    unsafe { libc::tcgetpgrp(descriptor) == group }
+}
+
+/// Brings a process group of this session to the foreground of the terminal at `descriptor`.
 ///
 /// # Errors
 /// The system's: it is not the terminal of this session.
-pub fn take_foreground(descriptor: RawFd) -> io::Result<()> {
+pub fn bring_to_foreground(descriptor: RawFd, group: i32) -> io::Result<()> {
     // SAFETY: `sigemptyset` writes the whole set, which the calls after it read; the others take
     // plain numbers. No memory is allocated, so this may run between fork and exec.
     unsafe {
@@ -308,7 +323,7 @@ pub fn take_foreground(descriptor: RawFd) -> io::Result<()> {
         // Otherwise the system stops a background process that does this.
         libc::sigaddset(&mut set, libc::SIGTTOU);
         call(libc::sigprocmask(libc::SIG_BLOCK, &set, &mut before))?;
-        let taken = call(libc::tcsetpgrp(descriptor, libc::getpgrp()));
+        let taken = call(libc::tcsetpgrp(descriptor, group));
         call(libc::sigprocmask(libc::SIG_SETMASK, &before, ptr::null_mut()))?;
         taken
     }
@@ -541,6 +556,43 @@ pub fn reap() -> io::Result<Option<(i32, End)>> {
         End::Code(libc::WEXITSTATUS(status))
     };
     Ok(Some((child, end)))
+}
+
+/// Returns the signal that has stopped this child, once for each stop; `None` if it was not stopped
+/// since the last call, or runs again.
+pub fn stop_of(child: i32) -> Option<i32> {
+    // SAFETY: a siginfo may contain any bytes.
+    let mut info: libc::siginfo_t = unsafe { mem::zeroed() };
+    let options = libc::WSTOPPED | libc::WNOHANG;
+    // SAFETY: `info` may be written.
+    let found = unsafe { libc::waitid(libc::P_PID, child as libc::id_t, &mut info, options) };
+    // SAFETY: the kernel has written about a child, or nothing, which leaves zeros.
+    let (process, signal) = unsafe { (info.si_pid(), info.si_status()) };
+    (found == 0 && process == child).then_some(signal)
+}
+
+/// Stops this process as a signal from its terminal does, although it takes [`Signals`]: until it
+/// is continued, or not at all where nobody could continue it. Its `Signals` do not report that
+/// it was continued.
+///
+/// # Errors
+/// The system's.
+pub fn stop_as_terminal_does() -> io::Result<()> {
+    // SAFETY: the sets are initialized before they are read, and outlive the calls.
+    unsafe {
+        let (mut stops, mut before) = (mem::zeroed(), mem::zeroed());
+        libc::sigemptyset(&mut stops);
+        libc::sigaddset(&mut stops, libc::SIGTSTP);
+        call(libc::raise(libc::SIGTSTP))?;
+        call(libc::sigprocmask(libc::SIG_UNBLOCK, &stops, &mut before))?;
+        call(libc::sigprocmask(libc::SIG_SETMASK, &before, ptr::null_mut()))?;
+        let mut continues = mem::zeroed();
+        libc::sigemptyset(&mut continues);
+        libc::sigaddset(&mut continues, libc::SIGCONT);
+        let none = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        libc::sigtimedwait(&continues, ptr::null_mut(), &none);
+    }
+    Ok(())
 }
 
 /// Returns the descendants of `ancestor`: its children, their children, and so on.

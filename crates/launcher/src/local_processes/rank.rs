@@ -28,6 +28,8 @@ pub(super) struct RankProcess {
     pub number: u32,
     pub process: i32,
     pub has_ended: bool,
+    /// Whether it has the terminal of the launcher.
+    pub has_terminal: bool,
     output: Option<File>,
     errors: Option<File>,
     pmi: Option<UnixStream>,
@@ -175,6 +177,7 @@ impl RankProcess {
             number: place.rank,
             process: child.id() as i32,
             has_ended: false,
+            has_terminal: outlet == Outlet::LaunchersTerminal,
             output: output.map(File::from),
             errors: errors.map(File::from),
             pmi: Some(ours),

@@ -30,6 +30,14 @@ impl Machine {
         }
     }
 
+    /// Returns the process of this machine that has the terminal of the launcher, if one has.
+    pub(super) fn at_terminal(&self) -> Option<i32> {
+        match self {
+            Self::Local(_, processes) => processes.at_terminal(),
+            Self::Remote(..) => None,
+        }
+    }
+
     /// Executes an order, if it is this machine, and appends the events that follow.
     pub(super) fn execute(&mut self, order: AgentOrder, events: &mut VecDeque<JobEvent>) {
         if let Self::Local(host, processes) = self {
