@@ -247,22 +247,34 @@ NETS = {"shared memory": {}, "TCP": {"COMBRAY_NET": "tcp"},
         "libfabric": {"COMBRAY_NET": "ofi:tcp:lo"}, "encrypted TCP": {"ENDPOINT_OPTIONS": "encrypt"}}
 
 
-@places(6)
+@places(12)
 def endpoints_over_each_network(runner):
-    """Ethernet needs hosts: tests/cluster/run programs --net ether --only '^endpoint'."""
+    """Ethernet needs hosts: tests/cluster/run programs --net ether --only '^endpoint'. The networks at once, the programs
+    of each one after the other."""
     needs_combray(runner)
     with_libfabric = shutil.which("ldconfig") and "libfabric.so.1" in run(["ldconfig", "-p"])[1]
-    for net, variables in NETS.items():
-        if net == "libfabric" and not with_libfabric:
-            continue
+    faults = []
+
+    def play(net):
         apart = 'COMBRAY_NODE=$COMBRAY_RANK exec "$0" "$@"' if net != "shared memory" else 'exec "$0" "$@"'
-        settings = [f"{name}={value}" for name, value in variables.items()]
+        settings = [f"{name}={value}" for name, value in NETS[net].items()]
         for count, program, more in ((3, "endpoints", ()), (3, "endpoint_memory", ()), (2, "endpoints", ("silent",)),
                                      (2, "endpoints", ("silent", "COMBRAY_HELPER=never"))):
             words = ["env", *settings, *more[1:], *runner.mpiexec, "-n", str(count), "sh", "-c", apart,
                      str(runner.build / program), *more[:1]]
-            code, output, _ = run(words, timeout=SECONDS_MAX)
-            assert code == 0, f"{program} {more} over {net}: exit code {code}\n{output}"
+            try:
+                code, output, _ = run(words, timeout=SECONDS_MAX)
+                outcome = f"exit code {code}\n{output}" if code else ""
+            except AssertionError as problem:
+                outcome = str(problem)
+            if outcome:
+                faults.append(f"{program} {more} over {net}: {outcome}")
+    players = [threading.Thread(target=play, args=(net,)) for net in NETS if net != "libfabric" or with_libfabric]
+    for player in players:
+        player.start()
+    for player in players:
+        player.join()
+    assert not faults, "\n".join(faults)
 
 
 def random_programs(program, seed, apart):
