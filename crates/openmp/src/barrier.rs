@@ -4,15 +4,14 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 
 use crate::deques::{Allowed, Search};
+use crate::observers::{self, Meeting};
 use crate::team::{Gathering, ThreadTeam};
 use crate::thread::Thread;
-use crate::tools::{self, Meeting};
-use crate::tracing::{self, TeamWork};
 use crate::waiting::WaitEvent;
 
 /// Waits as [`barrier`] does, unless the region is cancelled; then, it returns true.
 pub fn barrier_or_cancelled(thread: &Thread, meeting: Meeting) -> bool {
-    tools::while_meeting(thread, meeting, || meet_or_cancelled(thread))
+    observers::while_meeting(thread, meeting, || meet_or_cancelled(thread))
 }
 
 fn meet_or_cancelled(thread: &Thread) -> bool {
@@ -35,9 +34,7 @@ fn meet_or_cancelled(thread: &Thread) -> bool {
     drop(gathering);
     let is_over = || team.generation.load(Ordering::SeqCst) != generation;
     let may_leave = || is_over() || is_cancelled();
-    tracing::during(TeamWork::Barrier, 0, || {
-        run_tasks_until(thread, &team.changed, may_leave, || true);
-    });
+    run_tasks_until(thread, &team.changed, may_leave, || true);
     let mut gathering = lock();
     if gathering.complete == next {
         // All have arrived: the last one ends the barrier.
@@ -49,9 +46,9 @@ fn meet_or_cancelled(thread: &Thread) -> bool {
     is_cancelled()
 }
 
-/// Waits for all threads of the team, and all tasks. `meeting` is what tools are given.
+/// Waits for all threads of the team, and all tasks. `meeting` is what observers are given.
 pub fn barrier(thread: &Thread, meeting: Meeting) {
-    tools::while_meeting(thread, meeting, || meet(thread));
+    observers::while_meeting(thread, meeting, || meet(thread));
 }
 
 fn meet(thread: &Thread) {
@@ -61,9 +58,7 @@ fn meet(thread: &Thread) {
         let generation = team.generation.load(Ordering::Acquire);
         if team.arrived.fetch_add(1, Ordering::AcqRel) + 1 < size {
             let is_over = || team.generation.load(Ordering::SeqCst) != generation;
-            tracing::during(TeamWork::Barrier, 0, || {
-                run_tasks_until(thread, &team.changed, is_over, || true);
-            });
+            run_tasks_until(thread, &team.changed, is_over, || true);
             return;
         }
         team.arrived.store(0, Ordering::Relaxed);
@@ -99,9 +94,7 @@ pub fn join(thread: &Thread) {
     let others = team.size() - 1;
     if others > 0 {
         let is_joined = || team.arrived.load(Ordering::SeqCst) == others;
-        tracing::during(TeamWork::Barrier, 0, || {
-            run_tasks_until(thread, &team.joined, is_joined, || true);
-        });
+        run_tasks_until(thread, &team.joined, is_joined, || true);
         team.arrived.store(0, Ordering::Relaxed);
     }
     finish_tasks(thread, team, &team.joined);

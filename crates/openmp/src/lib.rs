@@ -8,6 +8,7 @@ mod deques;
 mod entries;
 mod environment;
 mod loops;
+mod observers;
 mod own;
 mod places;
 mod reductions;

@@ -9,12 +9,11 @@ use crate::affinity;
 use crate::barrier;
 use crate::borrowing;
 use crate::environment::{self, Controls};
+use crate::observers::{self, Meeting};
 use crate::places::{self, BindPolicy};
 use crate::tasks::TaskGroup;
 use crate::team::{Region, ThreadTeam};
 use crate::thread::Thread;
-use crate::tools::{self, Meeting};
-use crate::tracing::{self, TeamWork};
 use crate::waiting;
 use crate::workers;
 use crate::{Address, Body};
@@ -85,10 +84,7 @@ pub fn open(thread: &'static Thread, body: Body, data: Address, threads: u32, ex
         is_bound,
         league,
     });
-    let is_observed = tools::is_active();
-    if is_observed {
-        tools::region_begins(thread.task(), team, threads);
-    }
+    observers::region_begins(thread, team, threads);
     let known = team.workers.with(|workers| workers.len()) as u32 + 1;
     if threads > 1 {
         waiting::more_busy(threads as usize - 1);
@@ -103,9 +99,7 @@ pub fn open(thread: &'static Thread, body: Body, data: Address, threads: u32, ex
         }
     }
     let before = thread.enter(team, 0);
-    if is_observed {
-        tools::implicit_task(thread, true);
-    }
+    observers::implicit_task_begins(thread);
     if is_bound {
         team.posts.see(|posts| thread.partition.set(posts[0].1));
     }
@@ -116,11 +110,8 @@ pub fn open(thread: &'static Thread, body: Body, data: Address, threads: u32, ex
 /// Ends the region that a thread has opened last.
 pub fn close(thread: &Thread) {
     let team = thread.team.get();
-    tools::while_meeting(thread, Meeting::BarrierOfRegion, || barrier::join(thread));
-    let is_observed = tools::is_active();
-    if is_observed {
-        tools::implicit_task(thread, false);
-    }
+    observers::while_meeting(thread, Meeting::BarrierOfRegion, || barrier::join(thread));
+    observers::implicit_task_ends(thread);
     // The numbers of constructs go on, so that the slots need no reset.
     team.region.with(|region| {
         if team.is_cancelled.swap(false, Ordering::Relaxed) {
@@ -140,9 +131,7 @@ pub fn close(thread: &Thread) {
     if let Some(before) = thread.opened.with(Vec::pop) {
         thread.leave(before);
     }
-    if is_observed {
-        tools::region_ends(thread.task(), team);
-    }
+    observers::region_ends(thread, team);
 }
 
 /// The team that this thread keeps for regions of so many threads at its present depth.
@@ -181,6 +170,6 @@ fn assign_posts(thread: &Thread, team: &ThreadTeam, threads: u32, bind: BindPoli
 pub fn run(thread: &'static Thread, body: Body, data: Address, threads: u32, extras: Extras) {
     open(thread, body, data, threads, extras);
     // SAFETY: the program gave this function with this argument.
-    tracing::during(TeamWork::OpenedRegion, body as usize, || unsafe { body(data.0) });
+    observers::while_in_region(thread, body as usize, || unsafe { body(data.0) });
     close(thread);
 }

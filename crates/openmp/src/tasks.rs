@@ -12,12 +12,12 @@ use crate::blocks::{self, Block};
 use crate::dependences::{Known, Successors};
 use crate::deques::{Allowed, Search};
 use crate::environment::Controls;
+use crate::observers;
 use crate::own::Own;
 use crate::reductions::Private;
 use crate::team::ThreadTeam;
 use crate::thread::Thread;
-use crate::tools::{self, ToolData, Why};
-use crate::tracing::{self, TeamWork};
+use crate::tools::ToolData;
 use crate::{Address, Body, waiting};
 
 /// A task. Its own fields are used by the thread that runs it.
@@ -148,19 +148,13 @@ impl TaskRef {
 
     /// Runs a task that was taken from a queue.
     pub fn run(self, thread: &Thread) {
-        let kept = self.0;
-        let is_observed = tools::is_active();
-        if is_observed {
-            tools::task_scheduled(thread.task(), Why::Switch, &self);
-        }
-        let outer = thread.task.replace(self);
-        // SAFETY: the thread keeps the reference while it runs the task.
-        unsafe { kept.as_ref() }.call(thread);
-        let own = thread.task.replace(outer);
-        if is_observed {
-            let why = if own.kind.has_event { Why::Detach } else { Why::Complete };
-            tools::task_scheduled(&own, why, thread.task());
-        }
+        // SAFETY: this reference stays until the end of this function.
+        let task = unsafe { self.0.as_ref() };
+        let own = observers::while_task_runs(thread.task(), task, || {
+            let outer = thread.task.replace(self);
+            task.call(thread);
+            thread.task.replace(outer)
+        });
         own.part_done(Some(thread));
     }
 }
@@ -372,7 +366,7 @@ impl Task {
         self.floor.set(thread.deque.get().bottom());
         if let Some(body) = self.body.filter(|_| !self.is_cancelled()) {
             // SAFETY: the program has given this function with this argument.
-            tracing::during(TeamWork::Task, 0, || unsafe { body(self.argument.0) });
+            unsafe { body(self.argument.0) };
         }
     }
 

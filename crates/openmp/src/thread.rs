@@ -8,13 +8,14 @@ use crate::blocks::TaskBlocks;
 use crate::dependences::Use;
 use crate::deques::Deque;
 use crate::environment;
+use crate::observers::{self, ThreadKind};
 use crate::own::Own;
 use crate::places::{self, Partition, Post};
 use crate::reductions::Private;
 use crate::slots::{SLOTS, Slot};
 use crate::tasks::{Task, TaskRef};
 use crate::team::{Region, ThreadTeam};
-use crate::tools::{self, ThreadKind, ToolData};
+use crate::tools::{self, ToolData};
 use crate::workers;
 
 /// A kernel thread. Only itself uses it.
@@ -120,9 +121,7 @@ impl Thread {
         // A destructor or an exit handler of the program may come here after `END` has done its
         // work. Then nothing frees this: it can be used until the last of them.
         let _ = END.try_with(|end| end.0.set(made));
-        if tools::is_active() {
-            tools::thread_begins(thread, kind);
-        }
+        observers::thread_begins(thread, kind);
         thread
     }
 
@@ -256,9 +255,7 @@ impl Drop for End {
             // The program exits inside of a region: its threads still run it.
             return;
         }
-        if tools::is_active() {
-            tools::thread_ends(thread);
-        }
+        observers::thread_ends(thread);
         CURRENT.set(None);
         for team in thread.teams.replace(Vec::new()).into_iter().flatten().flatten() {
             workers::release_from(team, 1);

@@ -8,11 +8,12 @@ use std::mem;
 use std::path::Path;
 use std::ptr::{self, NonNull};
 use std::sync::Once;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use sys::library::{self, LoadedLibrary};
 
 use crate::environment;
+use crate::observers::{self, Observer};
 use crate::tasks::Task;
 use crate::team::ThreadTeam;
 use crate::thread::Thread;
@@ -78,15 +79,8 @@ const EVENTS: usize = 64;
 /// The functions that the tool has registered.
 static FUNCTIONS: [AtomicPtr<c_void>; EVENTS] = [const { AtomicPtr::new(ptr::null_mut()) }; EVENTS];
 
-static IS_ACTIVE: AtomicBool = AtomicBool::new(false);
-
 /// The tool, to end it.
 static TOOL: AtomicPtr<StartResult> = AtomicPtr::new(ptr::null_mut());
-
-/// Whether a tool observes this program.
-pub fn is_active() -> bool {
-    IS_ACTIVE.load(Ordering::Relaxed)
-}
 
 /// Starts the tool, if there is one, before the first event.
 pub fn start() {
@@ -135,7 +129,7 @@ fn start_with(function: Option<NonNull<c_void>>) -> bool {
     let is_active = unsafe { initialize(lookup, 0, (&raw mut tool.data).cast()) } != 0;
     if is_active {
         TOOL.store(result, Ordering::Release);
-        IS_ACTIVE.store(true, Ordering::Release);
+        observers::note(Observer::Tool, true);
     }
     is_active
 }
@@ -146,7 +140,10 @@ const RUNTIME: &CStr = c"Combray, libgomp.so.1";
 
 /// Ends the tool.
 pub fn end() {
-    IS_ACTIVE.store(false, Ordering::Release);
+    observers::note(Observer::Tool, false);
+    for function in &FUNCTIONS {
+        function.store(ptr::null_mut(), Ordering::Relaxed);
+    }
     // SAFETY: `start_with` has stored it; by the standard, it stays until the tool ends.
     let Some(tool) = (unsafe { TOOL.swap(ptr::null_mut(), Ordering::AcqRel).as_mut() }) else {
         return;
@@ -178,7 +175,6 @@ pub enum ThreadKind {
     Other = 3,
 }
 
-/// A thread is known to this library from now on.
 pub fn thread_begins(thread: &Thread, kind: ThreadKind) {
     report!(ThreadBegin, (c_int, Data), (kind as c_int, thread.tool.address()));
 }
@@ -187,8 +183,12 @@ pub fn thread_ends(thread: &Thread) {
     report!(ThreadEnd, (Data), (thread.tool.address()));
 }
 
-const BEGIN: c_int = 1;
-const END: c_int = 2;
+/// Which end of something is reported, with the numbers of `ompt_scope_endpoint_t`.
+#[derive(Clone, Copy)]
+pub enum Endpoint {
+    Begin = 1,
+    End = 2,
+}
 
 /// Flags of regions: the library calls the function of the thread that opens it; it is a team.
 const BY_RUNTIME: c_int = 2;
@@ -223,19 +223,19 @@ const UNDEFERRED: c_int = 1 << 27;
 const FINAL: c_int = 1 << 29;
 
 /// A thread begins or ends its implicit task, or the initial one.
-pub fn implicit_task(thread: &Thread, begins: bool) {
+pub fn implicit_task(thread: &Thread, endpoint: Endpoint) {
     let team = thread.team.get();
     let flags = if team.level() == 0 { INITIAL } else { IMPLICIT };
     let task = thread.task().tool.address();
     // The thread that has opened the region may have opened the next one.
-    let (endpoint, region) = match begins {
-        true => (BEGIN, team.tool.address()),
-        false => (END, ptr::null_mut()),
+    let region = match endpoint {
+        Endpoint::Begin => team.tool.address(),
+        Endpoint::End => ptr::null_mut(),
     };
     report!(
         ImplicitTask,
         (c_int, Data, Data, c_uint, c_uint, c_int),
-        (endpoint, region, task, team.size(), thread.id.get(), flags)
+        (endpoint as c_int, region, task, team.size(), thread.id.get(), flags)
     );
 }
 
@@ -277,41 +277,31 @@ pub enum Meeting {
     BarrierOfRegion = 9,
 }
 
-/// Reports the begin and the end of `wait`, if there is a tool.
-pub fn while_meeting<R>(thread: &Thread, meeting: Meeting, wait: impl FnOnce() -> R) -> R {
-    if !is_active() {
-        return wait();
-    }
-    meets(thread, meeting, BEGIN);
-    let result = wait();
-    meets(thread, meeting, END);
-    result
-}
-
-fn meets(thread: &Thread, meeting: Meeting, endpoint: c_int) {
+/// A thread begins or ends to wait for others.
+pub fn meets(thread: &Thread, meeting: Meeting, endpoint: Endpoint) {
     let task = thread.task().tool.address();
     let region = match (meeting, endpoint) {
         // The next one may have begun.
-        (Meeting::BarrierOfRegion, END) => ptr::null_mut(),
+        (Meeting::BarrierOfRegion, Endpoint::End) => ptr::null_mut(),
         _ => thread.team.get().tool.address(),
     };
     let report_wait = || {
         report!(
             SyncRegionWait,
             (c_int, c_int, Data, Data, *const c_void),
-            (meeting as c_int, endpoint, region, task, ptr::null())
+            (meeting as c_int, endpoint as c_int, region, task, ptr::null())
         );
     };
     // The wait is inside of the region.
-    if endpoint == END {
+    if matches!(endpoint, Endpoint::End) {
         report_wait();
     }
     report!(
         SyncRegion,
         (c_int, c_int, Data, Data, *const c_void),
-        (meeting as c_int, endpoint, region, task, ptr::null())
+        (meeting as c_int, endpoint as c_int, region, task, ptr::null())
     );
-    if endpoint == BEGIN {
+    if matches!(endpoint, Endpoint::Begin) {
         report_wait();
     }
 }

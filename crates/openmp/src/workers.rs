@@ -12,11 +12,10 @@ use crate::barrier;
 use crate::borrowing;
 use crate::deques::Deque;
 use crate::environment;
+use crate::observers::{self, Meeting, ThreadKind};
 use crate::own::Own;
 use crate::team::ThreadTeam;
 use crate::thread::Thread;
-use crate::tools::{self, Meeting, ThreadKind};
-use crate::tracing::{self, TeamWork};
 use crate::waiting::WaitEvent;
 
 /// A thread of this library.
@@ -150,22 +149,17 @@ impl Worker {
                 false => self.leave_core_of(team),
             }
             affinity::display_if_changed();
-            let is_observed = tools::is_active();
-            if is_observed {
-                tools::implicit_task(thread, true);
-            }
+            observers::implicit_task_begins(thread);
             let (body, data) = team.region.see(|region| (region.body, region.data));
             if let Some(body) = body {
                 // SAFETY: the program gave this function with this argument.
-                tracing::during(TeamWork::Region, body as usize, || unsafe { body(data.0) });
+                observers::while_in_region(thread, body as usize, || unsafe { body(data.0) });
             }
             thread.task().known.set(None);
-            tools::while_meeting(thread, Meeting::BarrierOfRegion, || {
+            observers::while_meeting(thread, Meeting::BarrierOfRegion, || {
                 barrier::await_next_region(thread, &self.is_released);
             });
-            if is_observed {
-                tools::implicit_task(thread, false);
-            }
+            observers::implicit_task_ends(thread);
             thread.leave(before);
             if self.is_released.swap(false, Ordering::AcqRel) {
                 return;

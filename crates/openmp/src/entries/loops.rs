@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::barrier;
 use crate::environment::LoopKind;
 use crate::loops::{self, Iterations};
+use crate::observers::Meeting;
 use crate::reductions::Private;
 use crate::slots::Slot;
 use crate::tasks;
 use crate::thread::Thread;
-use crate::tools::Meeting;
 
 /// Enters the next construct; the first thread prepares it.
 pub fn enter(thread: &Thread, prepare: impl FnOnce(&Slot)) -> &'static Slot {

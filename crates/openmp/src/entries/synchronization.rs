@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering};
 
 use crate::barrier;
+use crate::observers::Meeting;
 use crate::tasks::{Task, TaskGroup};
 use crate::thread::Thread;
-use crate::tools::Meeting;
 use crate::waiting;
 
 /// Waits for the team.

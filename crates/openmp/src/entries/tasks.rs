@@ -5,10 +5,10 @@ use std::ptr::NonNull;
 
 use crate::Body;
 use crate::dependences;
+use crate::observers::{self, Meeting};
 use crate::reductions::{self, Private};
 use crate::tasks::{self, Task, TaskKind, TaskRef, TaskWork};
 use crate::thread::Thread;
-use crate::tools::{self, Meeting};
 
 /// A function that copies the argument of a task.
 type Copying = Option<unsafe extern "C" fn(*mut c_void, *mut c_void)>;
@@ -76,9 +76,7 @@ pub unsafe extern "C" fn GOMP_task(
 
 fn create(thread: &Thread, work: TaskWork, kind: TaskKind, has_dependences: bool) -> TaskRef {
     let task = Task::child(thread, work, kind);
-    if tools::is_active() {
-        tools::task_created(thread.task(), &task, has_dependences);
-    }
+    observers::task_created(thread, &task, has_dependences);
     task
 }
 
@@ -137,7 +135,7 @@ unsafe fn submit_with(thread: &Thread, task: TaskRef, depends: *const *mut c_voi
 #[unsafe(no_mangle)]
 pub extern "C" fn GOMP_taskwait() {
     let thread = Thread::current();
-    tools::while_meeting(thread, Meeting::Taskwait, || tasks::wait_for_children(thread));
+    observers::while_meeting(thread, Meeting::Taskwait, || tasks::wait_for_children(thread));
 }
 
 /// Waits for those children of the present task that use these addresses.
@@ -185,7 +183,7 @@ pub extern "C" fn GOMP_taskgroup_start() {
 #[unsafe(no_mangle)]
 pub extern "C" fn GOMP_taskgroup_end() {
     let thread = Thread::current();
-    tools::while_meeting(thread, Meeting::Taskgroup, || tasks::end_group(thread));
+    observers::while_meeting(thread, Meeting::Taskgroup, || tasks::end_group(thread));
 }
 
 /// Fulfils the event of a task.
