@@ -1,8 +1,8 @@
 // Processes that wait for others which are in MPI_Finalize: the job ends with the reason.
 // Arguments: what rank 0 or 1 waits for, and "near" or "far". With "late" and "underway" the
 // messages come, though late, as with "stream"; with "cancelled" another thread ends the wait. The
-// processes print that they are done then. Started by tests/scenarios/disagreements.py and
-// tests/cluster/rails.py.
+// processes print that they are done then. With "late-end" rank 0 only comes late to MPI_Finalize.
+// Started by tests/scenarios/disagreements.py and traces.py, and tests/cluster/rails.py.
 // thread
 #include <mpi.h>
 #include <pthread.h>
@@ -105,6 +105,9 @@ int main(int argc, char **argv) {
     } else if (!strcmp(how, "cancelled")) {
         if (rank == 0) wait_until_cancelled(data);
         printf("rank %d is done\n", rank);
+    } else if (!strcmp(how, "late-end")) {
+        MPI_Barrier(world);
+        if (rank == 0) sleep(14);
     }
     MPI_Finalize();
     return 0;

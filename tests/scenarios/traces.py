@@ -98,6 +98,14 @@ def waits_between_machines_are_found(runner):
     waits_are_found(runner, (2,), "sh", "-c", 'COMBRAY_NODE=machine$PMI_RANK exec "$@"', "sh")
 
 
+def ranks_that_wait_for_the_end_of_a_trace_end_no_job(runner):
+    needs_combray(runner)
+    # Rank 3 waits for the reports of the others while rank 2 waits until rank 0 compares the clocks.
+    on_two_machines = ["sh", "-c", 'COMBRAY_NODE=machine$((PMI_RANK / 2)) exec "$@"', "sh"]
+    found = traced(runner, 4, [*on_two_machines, str(runner.build / "left_early"), "late-end"])
+    assert found["ranks"] == 4, found
+
+
 def has_no_long_wait(found):
     long = [one for one in found["waits"] if one["seconds"] > 0.5 * MILLISECONDS / 1000]
     assert (found["ranks"], found["hosts"], found["dropped"], long) == (2, 1, 0, []), found
@@ -507,6 +515,7 @@ SCENARIOS = [
     a_running_job_shows_its_trace,
     waits_are_found_with_kind_rank_and_time,
     waits_between_machines_are_found,
+    ranks_that_wait_for_the_end_of_a_trace_end_no_job,
     a_balanced_program_shows_no_long_wait,
     the_path_of_a_late_rank_is_critical,
     phases_show_which_rank_is_slow,

@@ -138,8 +138,9 @@ impl WatchedOperation {
                     }
                 },
             }
-            // The barrier of MPI_Finalize is one that a process in it has still to begin.
-            let progress = match process.is_finalizing() {
+            // What a process in MPI_Finalize waits in once it has settled, the reports and the
+            // barrier, others in it have still to begin.
+            let progress = match process.has_settled() {
                 true => ReportedProgress::Finalizing,
                 false => ReportedProgress::Inside,
             };
@@ -212,8 +213,8 @@ fn answer(process: &Process, team: &Team, question: Note) -> Note {
     }
     if team.has_begun(tag) != Some(true) {
         // A communicator of a session may be used after MPI_Finalize.
-        let may_meet = question.progress == ReportedProgress::Finalizing && !process.has_settled();
-        let is_last = process.is_finalizing() && team.session().is_none() && !may_meet;
+        let is_report_or_barrier = question.progress == ReportedProgress::Finalizing;
+        let is_last = process.is_finalizing() && team.session().is_none() && !is_report_or_barrier;
         let progress =
             if is_last { ReportedProgress::Finalizing } else { ReportedProgress::NotBegun };
         return Note { tag, progress, sent: 0, call: None };

@@ -95,7 +95,7 @@ pub(super) enum ReportedProgress {
     Inside,
     Ended,
     /// Not begun, and the process will not begin it: it is in `MPI_Finalize`. About messages: it
-    /// sends no more.
+    /// sends no more. In a question: the process is in an operation of `MPI_Finalize` itself.
     Finalizing,
 }
 
