@@ -300,7 +300,11 @@ impl CopyUnderway for StreamCopy {
         match self.memory.inside(|api| api.has_happened(event)) {
             Ok(false) => return false,
             Ok(true) => self.keep_event(event),
-            Err(error) => self.fail(error),
+            Err(error) => {
+                // The copy may go on all the same, with memory that is then used otherwise.
+                let _ = self.memory.inside(|api| api.wait_for(event));
+                self.fail(error);
+            }
         }
         self.event = None;
         true

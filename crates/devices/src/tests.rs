@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
 use memory::{Blocks, DistantMemory, ForeignMemory};
+use parking_lot::Mutex;
 
 use crate::DeviceDescription;
 use crate::api::{Api, ApiError, Rows};
@@ -28,7 +29,13 @@ struct Counting {
     refuses_import: bool,
     /// How many queries of an event say that it has not happened.
     unhappened: AtomicI64,
+    refuses_query: bool,
+    /// How many times a thread has waited for an event.
+    waits: AtomicUsize,
 }
+
+/// Held by tests that look at failures, which are common to all threads.
+static FAILURES: Mutex<()> = Mutex::new(());
 
 fn error(outcome: i32) -> ApiError {
     ApiError { library: "library", function: "function", outcome, name: "ERROR_NAME".to_owned() }
@@ -81,10 +88,14 @@ impl Api for Counting {
     }
 
     fn has_happened(&self, _event: usize) -> Result<bool, ApiError> {
+        if self.refuses_query {
+            return Err(error(700));
+        }
         Ok(self.unhappened.fetch_sub(1, Ordering::Relaxed) <= 0)
     }
 
     fn wait_for(&self, _event: usize) -> Result<(), ApiError> {
+        self.waits.fetch_add(1, Ordering::Relaxed);
         Err(error(700))
     }
 
@@ -144,6 +155,7 @@ const PART: Blocks = Blocks { address: 8192, block: 4, stride: 0, count: 1, offs
 
 #[test]
 fn copies_go_on_after_the_program_has_reset_the_device() {
+    let _alone = FAILURES.lock();
     let (api, memory) = memory_of(Counting::default());
     let copy = || memory.read(&[PART], (&mut [0; 4][..]).into());
     copy();
@@ -172,6 +184,7 @@ fn events_are_used_again() {
 
 #[test]
 fn a_copy_that_is_dropped_is_waited_for_and_its_error_is_noted() {
+    let _alone = FAILURES.lock();
     let (api, memory) = memory_of(Counting::default());
     // SAFETY: nothing is copied.
     let copy = unsafe { memory.begin_read(&[PART], (&mut [0; 4][..]).into()) };
@@ -179,6 +192,19 @@ fn a_copy_that_is_dropped_is_waited_for_and_its_error_is_noted() {
     let noted = failure::take_failure().expect("it failed");
     assert!(noted.contains("function of library returned ERROR_NAME"), "{noted}");
     assert_eq!(count(&api.events), 0, "the event is not used again");
+}
+
+#[test]
+fn a_copy_whose_event_cannot_be_asked_is_waited_for() {
+    let _alone = FAILURES.lock();
+    let (api, memory) = memory_of(Counting { refuses_query: true, ..Counting::default() });
+    let mut bytes = [0; 4];
+    // SAFETY: the bytes exist until the copy is over.
+    let copy = unsafe { memory.begin_read(&[PART], (&mut bytes[..]).into()) };
+    assert!(copy.expect("it goes on").is_over());
+    assert_eq!(api.waits.load(Ordering::Relaxed), 1, "the bytes are the caller's again");
+    assert!(failure::take_failure().is_some());
+    assert_eq!((count(&api.events), count(&api.entered)), (0, 0));
 }
 
 /// Imports the allocation with a number, of process 1, at an address that is common to all.
@@ -208,6 +234,7 @@ fn memory_of_others_stays_open_until_it_is_freed_or_there_is_too_much() {
 
 #[test]
 fn what_cannot_be_opened_is_tried_once() {
+    let _alone = FAILURES.lock();
     let (api, memory) = memory_of(Counting { refuses_import: true, ..Counting::default() });
     for _ in 0..10 {
         assert!(!import(&memory, 1, 1 << 20));
