@@ -158,6 +158,8 @@ impl PipedReceive {
                 Some(copy) => self.underway.push_back((copy, pieces as u32)),
                 None if self.underway.is_empty() => {
                     world.exchange().set_taken(self.generation, self.taken);
+                    // The sender has room for more pieces now.
+                    world.ring();
                 }
                 // The pieces are reported with those before them.
                 None => {
@@ -239,6 +241,10 @@ mod tests {
         exchange: Exchange,
         is_readable: bool,
         bytes_read: usize,
+        /// Whether the data goes to memory that the processor does not address, where no copy can
+        /// begin.
+        refuses_copies: bool,
+        rings: usize,
     }
 
     impl ReceiverWorld for OneRegion {
@@ -260,14 +266,28 @@ mod tests {
         }
 
         fn is_addressable(&self) -> bool {
-            true
+            !self.refuses_copies
         }
 
         fn begin_taking(&mut self, _: usize, _: usize, _: usize) -> Option<PendingCopy> {
-            unreachable!("nothing is filled");
+            assert!(self.refuses_copies, "nothing is filled");
+            None
         }
 
-        fn ring(&mut self) {}
+        fn ring(&mut self) {
+            self.rings += 1;
+        }
+    }
+
+    #[test]
+    fn a_sender_learns_of_pieces_whose_copies_could_not_begin() {
+        let mut world = OneRegion { refuses_copies: true, ..OneRegion::default() };
+        let whole = 2 * PIECE_BYTES + 1;
+        world.exchange.set_filled(GENERATION, 0, 5);
+        let mut receive = PipedReceive::new(GENERATION, whole, whole, false);
+        assert_eq!(receive.advance(None, &mut world), TransferProgress::Moved);
+        assert_eq!(world.exchange.taken(GENERATION), 1);
+        assert_eq!(world.rings, 1, "the sender may sleep until there is room");
     }
 
     #[test]
