@@ -108,6 +108,11 @@ impl PeerSegment {
     ) -> Option<FragmentLengths> {
         debug_assert!(!self.cells.is_filling(), "each message is ended");
         self.look_for_report();
+        if !data.is_addressable() {
+            // It is announced, so that nothing waits for its copies: its times say nothing of
+            // messages that the processor copies.
+            return None;
+        }
         let length = data.len();
         let sender = match when {
             When::Now => SenderState::Waits,

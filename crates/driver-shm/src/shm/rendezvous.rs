@@ -40,6 +40,7 @@ impl Rendezvous for Shm {
             self.own.supply.watch(message, region, label);
         }
         if message.data.len() > AHEAD_BYTES_MAX
+            && message.data.is_addressable()
             && let Some(Some(peer)) = self.peers.get_mut(message.gate.0)
             && peer.middle.announced(message.data.len(), region.place)
         {
