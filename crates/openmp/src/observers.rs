@@ -8,12 +8,12 @@ pub use crate::tools::{Meeting, ThreadKind};
 use crate::tasks::Task;
 use crate::team::ThreadTeam;
 use crate::thread::Thread;
-use crate::tools::{self, Endpoint, Why};
+use crate::tools::{self, ScopeEnd, Why};
 use crate::tracing::{self, TeamWork};
 
 /// An observer, with its bit of [`PRESENT`].
 #[derive(Clone, Copy)]
-pub enum Observer {
+pub enum ObserverKind {
     Tool = 1,
     Trace = 2,
 }
@@ -23,7 +23,7 @@ static PRESENT: AtomicU32 = AtomicU32::new(0);
 
 /// An observer begins or ends. Afterwards events may still be reported to it, by threads that have
 /// not seen the change.
-pub fn note(observer: Observer, is_there: bool) {
+pub fn note(observer: ObserverKind, is_there: bool) {
     match is_there {
         true => PRESENT.fetch_or(observer as u32, Ordering::Release),
         false => PRESENT.fetch_and(!(observer as u32), Ordering::Release),
@@ -65,14 +65,14 @@ pub fn region_ends(thread: &Thread, team: &ThreadTeam) {
 /// A thread has entered a region, and has an implicit task.
 pub fn implicit_task_begins(thread: &Thread) {
     if are_there() {
-        tools::implicit_task(thread, Endpoint::Begin);
+        tools::implicit_task(thread, ScopeEnd::Begin);
     }
 }
 
 /// A thread is about to leave a region.
 pub fn implicit_task_ends(thread: &Thread) {
     if are_there() {
-        tools::implicit_task(thread, Endpoint::End);
+        tools::implicit_task(thread, ScopeEnd::End);
     }
 }
 
@@ -118,12 +118,12 @@ pub fn while_meeting<R>(thread: &Thread, meeting: Meeting, wait: impl FnOnce() -
         Meeting::BarrierOfRegion => thread.id.get() == 0,
         Meeting::Taskwait | Meeting::Taskgroup => false,
     };
-    tools::meets(thread, meeting, Endpoint::Begin);
+    tools::meets(thread, meeting, ScopeEnd::Begin);
     let result = match is_traced && thread.team.get().size() > 1 {
         true => tracing::during(TeamWork::Barrier, 0, wait),
         false => wait(),
     };
-    tools::meets(thread, meeting, Endpoint::End);
+    tools::meets(thread, meeting, ScopeEnd::End);
     result
 }
 

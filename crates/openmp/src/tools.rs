@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use sys::library::{self, LoadedLibrary};
 
 use crate::environment;
-use crate::observers::{self, Observer};
+use crate::observers::{self, ObserverKind};
 use crate::tasks::Task;
 use crate::team::ThreadTeam;
 use crate::thread::Thread;
@@ -129,7 +129,7 @@ fn start_with(function: Option<NonNull<c_void>>) -> bool {
     let is_active = unsafe { initialize(lookup, 0, (&raw mut tool.data).cast()) } != 0;
     if is_active {
         TOOL.store(result, Ordering::Release);
-        observers::note(Observer::Tool, true);
+        observers::note(ObserverKind::Tool, true);
     }
     is_active
 }
@@ -140,7 +140,7 @@ const RUNTIME: &CStr = c"Combray, libgomp.so.1";
 
 /// Ends the tool.
 pub fn end() {
-    observers::note(Observer::Tool, false);
+    observers::note(ObserverKind::Tool, false);
     for function in &FUNCTIONS {
         function.store(ptr::null_mut(), Ordering::Relaxed);
     }
@@ -185,7 +185,7 @@ pub fn thread_ends(thread: &Thread) {
 
 /// Which end of something is reported, with the numbers of `ompt_scope_endpoint_t`.
 #[derive(Clone, Copy)]
-pub enum Endpoint {
+pub enum ScopeEnd {
     Begin = 1,
     End = 2,
 }
@@ -223,14 +223,14 @@ const UNDEFERRED: c_int = 1 << 27;
 const FINAL: c_int = 1 << 29;
 
 /// A thread begins or ends its implicit task, or the initial one.
-pub fn implicit_task(thread: &Thread, endpoint: Endpoint) {
+pub fn implicit_task(thread: &Thread, endpoint: ScopeEnd) {
     let team = thread.team.get();
     let flags = if team.level() == 0 { INITIAL } else { IMPLICIT };
     let task = thread.task().tool.address();
     // The thread that has opened the region may have opened the next one.
     let region = match endpoint {
-        Endpoint::Begin => team.tool.address(),
-        Endpoint::End => ptr::null_mut(),
+        ScopeEnd::Begin => team.tool.address(),
+        ScopeEnd::End => ptr::null_mut(),
     };
     report!(
         ImplicitTask,
@@ -278,11 +278,11 @@ pub enum Meeting {
 }
 
 /// A thread begins or ends to wait for others.
-pub fn meets(thread: &Thread, meeting: Meeting, endpoint: Endpoint) {
+pub fn meets(thread: &Thread, meeting: Meeting, endpoint: ScopeEnd) {
     let task = thread.task().tool.address();
     let region = match (meeting, endpoint) {
         // The next one may have begun.
-        (Meeting::BarrierOfRegion, Endpoint::End) => ptr::null_mut(),
+        (Meeting::BarrierOfRegion, ScopeEnd::End) => ptr::null_mut(),
         _ => thread.team.get().tool.address(),
     };
     let report_wait = || {
@@ -293,7 +293,7 @@ pub fn meets(thread: &Thread, meeting: Meeting, endpoint: Endpoint) {
         );
     };
     // The wait is inside of the region.
-    if matches!(endpoint, Endpoint::End) {
+    if matches!(endpoint, ScopeEnd::End) {
         report_wait();
     }
     report!(
@@ -301,7 +301,7 @@ pub fn meets(thread: &Thread, meeting: Meeting, endpoint: Endpoint) {
         (c_int, c_int, Data, Data, *const c_void),
         (meeting as c_int, endpoint as c_int, region, task, ptr::null())
     );
-    if matches!(endpoint, Endpoint::Begin) {
+    if matches!(endpoint, ScopeEnd::Begin) {
         report_wait();
     }
 }

@@ -7,7 +7,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::time::Instant;
 
-use crate::observers::{self, Observer};
+use crate::observers::{self, ObserverKind};
 
 /// Takes a span that ends now: what it was, the number of the thread, the function of the region,
 /// and the duration in nanoseconds.
@@ -39,7 +39,7 @@ thread_local! {
 /// Reports all spans to `sink` from now on, or none. For the library of MPI.
 #[unsafe(no_mangle)]
 pub extern "C" fn combray_openmp_trace(sink: Option<Sink>) {
-    observers::note(Observer::Trace, sink.is_some());
+    observers::note(ObserverKind::Trace, sink.is_some());
     SINK.store(sink.map_or(ptr::null_mut(), |sink| sink as *mut c_void), Ordering::Release);
 }
 
