@@ -100,7 +100,8 @@ def waits_between_machines_are_found(runner):
 
 def ranks_that_wait_for_the_end_of_a_trace_end_no_job(runner):
     needs_combray(runner)
-    # Rank 3 waits for the reports of the others while rank 2 waits until rank 0 compares the clocks.
+    # Rank 3 waits for the reports of the others while rank 2 waits until rank 0 compares the
+    # clocks.
     on_two_machines = ["sh", "-c", 'COMBRAY_NODE=machine$((PMI_RANK / 2)) exec "$@"', "sh"]
     found = traced(runner, 4, [*on_two_machines, str(runner.build / "left_early"), "late-end"])
     assert found["ranks"] == 4, found

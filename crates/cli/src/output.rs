@@ -43,7 +43,7 @@ pub fn print_page(text: &str) -> Result<(), String> {
 
 /// The columns of the terminal at standard output; `None` if there is none.
 pub fn columns() -> Option<usize> {
-    sys::process::terminal_columns(io::stdout().as_raw_fd())
+    sys::terminal::columns(io::stdout().as_raw_fd())
 }
 
 /// Whether text at standard output may have colours: at a terminal, unless the user has set

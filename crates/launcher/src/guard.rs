@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use launch::SUPERVISOR;
 use sys::process::{self, End, Interest, Signals, signal};
+use sys::terminal;
 
 use crate::LaunchError;
 use crate::process_table::TableReader;
@@ -216,7 +217,7 @@ impl Parent {
         // The child may have just ended, which waiting for it will show.
         let _ = process::kill(self.child, number);
         if number == signal::SIGTSTP && matches!(self.role, Role::Launcher(_)) {
-            process::stop_as_terminal_does()?;
+            terminal::stop_as_terminal_does()?;
             let _ = process::kill(self.child, signal::SIGCONT);
         }
         Ok(())

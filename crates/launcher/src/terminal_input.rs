@@ -11,6 +11,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::time::Duration;
 
 use sys::process::{self, Interest, signal};
+use sys::terminal;
 
 use crate::supervisor::input_source::InputSource;
 
@@ -27,13 +28,13 @@ const TERMINAL: RawFd = 0;
 /// Whether this process has a terminal for its input and outputs, and may hand it to another one.
 pub(super) fn is_ours() -> bool {
     let all = [io::stdin().is_terminal(), io::stdout().is_terminal(), io::stderr().is_terminal()];
-    all == [true; 3] && process::is_foreground(TERMINAL)
+    all == [true; 3] && terminal::is_foreground(TERMINAL)
 }
 
 /// Takes the terminal back after its process has ended. A shell takes it from this process anyway.
 pub(super) fn take_back() {
     if let Ok(group) = process::group(0) {
-        let _ = process::bring_to_foreground(TERMINAL, group);
+        let _ = terminal::bring_to_foreground(TERMINAL, group);
     }
 }
 
@@ -41,8 +42,8 @@ pub(super) fn take_back() {
 /// Returns whether it did.
 pub(super) fn pass_on(launcher: u32, process: i32) -> bool {
     process::group(launcher as i32).is_ok_and(|group| {
-        process::is_foreground_group(TERMINAL, group)
-            && process::bring_to_foreground(TERMINAL, process).is_ok()
+        terminal::is_foreground_group(TERMINAL, group)
+            && terminal::bring_to_foreground(TERMINAL, process).is_ok()
     })
 }
 
@@ -84,7 +85,7 @@ impl TerminalInput {
         if !self.typed.is_empty() {
             return Some((pipe.as_raw_fd(), Interest::Write));
         }
-        process::is_foreground(TERMINAL).then_some((TERMINAL, Interest::Read))
+        terminal::is_foreground(TERMINAL).then_some((TERMINAL, Interest::Read))
     }
 
     /// Returns after how long to check again: the kernel does not notify a running process that it

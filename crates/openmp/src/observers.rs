@@ -1,4 +1,4 @@
-//! Those who observe what the program does: a tool (`tools`), and the trace of a job (`tracing`).
+//! The observers of what the program does: a tool (`tools`), and the trace of a job (`tracing`).
 //! Other modules report each event here, once; while nobody observes, it costs a load of one word.
 
 use std::sync::atomic::{AtomicU32, Ordering};

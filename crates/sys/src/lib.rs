@@ -30,6 +30,7 @@ pub mod socket;
 pub mod stacks;
 pub mod standard_output;
 pub mod teams;
+pub mod terminal;
 pub mod usage;
 
 use std::io;

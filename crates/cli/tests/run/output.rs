@@ -74,7 +74,7 @@ fn each_rank_may_have_files() {
 
 #[test]
 fn output_is_a_terminal_where_the_launcher_has_one() {
-    let (reader, writer) = sys::process::open_terminal().unwrap();
+    let (reader, writer) = sys::terminal::open().unwrap();
     assert!(writer.is_terminal());
     let script = "[ -t 1 ] && ! [ -t 2 ] && echo terminal $PMI_RANK";
     let mut command = combray(&["-n", "2", "sh", "-c", script]);

@@ -11,7 +11,7 @@ use launch::questions::QuestionBoard;
 use launch::{ABORT_REASON, reason};
 use lending::LendingBoard;
 use sys::process::{self, DescriptorLimit, Foreground, Interest};
-use sys::socket;
+use sys::{socket, terminal};
 
 use super::PmiRequests;
 use super::cpuset_assignment::{CpusetAssignment, OwnCores};
@@ -83,7 +83,7 @@ impl Outlet {
             Self::LaunchersTerminal => {
                 return Ok(OutputEnds { output: None, errors: None, is_piped: false });
             }
-            Self::OwnTerminal => process::open_terminal().ok(),
+            Self::OwnTerminal => terminal::open().ok(),
             Self::Pipes => None,
         };
         let is_piped = terminal.is_none();

@@ -8,6 +8,7 @@ use std::os::unix::fs::MetadataExt;
 
 use base::variables;
 use sys::process::{self, DescriptorLimit};
+use sys::terminal;
 use topology::JobNetwork;
 
 use super::input_source::InputSource;
@@ -120,7 +121,7 @@ fn outlet_here() -> MessageOutlet {
     };
     MessageOutlet {
         is_that_of_output: identity(1).is_some_and(|output| identity(2) == Some(output)),
-        columns: process::terminal_columns(io::stderr().as_raw_fd()),
+        columns: terminal::columns(io::stderr().as_raw_fd()),
     }
 }
 
