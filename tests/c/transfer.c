@@ -1,24 +1,21 @@
 // Large and small messages between two processes for so many seconds (its first argument), both
 // ways at once, each checked, and once more after so many seconds without any (its second); then so
 // many seconds of rest (its third): for scenarios that cut or slow a network interface meanwhile
-// (tests/cluster). The large messages have 8 MiB, or so many bytes as the fourth argument says.
-// Prints how many packets from outside of the job each process has refused.
+// (tests/cluster). Prints how many packets from outside of the job each process has refused.
 #include "check.h"
 
-enum { BYTES_MAX = 8 << 20, SMALL_COUNT = 8, TAG_LARGE = 1, TAG_SMALL = 2 };
-
-static size_t bytes = BYTES_MAX;
+enum { BYTES = 8 << 20, SMALL_COUNT = 8, TAG_LARGE = 1, TAG_SMALL = 2 };
 
 static uint64_t word_of(int rank, int round, size_t index) {
     return ((uint64_t)(rank + 1) << 56) ^ ((uint64_t)round << 32) ^ index * 2654435761u;
 }
 
 static void fill(uint64_t *words, int rank, int round) {
-    for (size_t i = 0; i < bytes / sizeof *words; i++) words[i] = word_of(rank, round, i);
+    for (size_t i = 0; i < BYTES / sizeof *words; i++) words[i] = word_of(rank, round, i);
 }
 
 static void expect(const uint64_t *words, int rank, int round) {
-    for (size_t i = 0; i < bytes / sizeof *words; i++)
+    for (size_t i = 0; i < BYTES / sizeof *words; i++)
         REQUIRE(words[i] == word_of(rank, round, i), "round %d, word %zu is %llx", round, i,
                 (unsigned long long)words[i]);
 }
@@ -26,9 +23,8 @@ static void expect(const uint64_t *words, int rank, int round) {
 static void exchange(uint64_t *out, uint64_t *in, int peer, int round) {
     MPI_Request requests[2 + 2 * SMALL_COUNT];
     int sent[SMALL_COUNT], received[SMALL_COUNT], count = 0;
-    OK(MPI_Irecv(in, (int)bytes, MPI_BYTE, peer, TAG_LARGE, MPI_COMM_WORLD, &requests[count++]));
-    OK(MPI_Isend(out, (int)bytes, MPI_BYTE, peer, TAG_LARGE, MPI_COMM_WORLD,
-                 &requests[count++]));
+    OK(MPI_Irecv(in, BYTES, MPI_BYTE, peer, TAG_LARGE, MPI_COMM_WORLD, &requests[count++]));
+    OK(MPI_Isend(out, BYTES, MPI_BYTE, peer, TAG_LARGE, MPI_COMM_WORLD, &requests[count++]));
     for (int i = 0; i < SMALL_COUNT; i++) {
         sent[i] = round * SMALL_COUNT + i;
         OK(MPI_Irecv(&received[i], 1, MPI_INT, peer, TAG_SMALL, MPI_COMM_WORLD, &requests[count++]));
@@ -60,13 +56,10 @@ static void tell_refused(void) {
 
 int main(int argc, char **argv) {
     check_begin();
-    REQUIRE(check_size == 2 && (argc == 4 || argc == 5),
-            "two processes, three numbers of seconds, and perhaps one of bytes");
-    if (argc == 5) bytes = strtoul(argv[4], NULL, 10);
-    REQUIRE(bytes <= BYTES_MAX, "at most %d bytes", BYTES_MAX);
+    REQUIRE(check_size == 2 && argc == 4, "two processes, and three numbers of seconds");
     const double seconds = atof(argv[1]), pause = atof(argv[2]), rest = atof(argv[3]);
     const int peer = 1 - check_rank;
-    uint64_t *out = malloc(BYTES_MAX), *in = malloc(BYTES_MAX);
+    uint64_t *out = malloc(BYTES), *in = malloc(BYTES);
     REQUIRE(out && in, "no memory");
     count_refused();
     int round = 0, last = 0;
@@ -81,7 +74,7 @@ int main(int argc, char **argv) {
         OK(MPI_Bcast(&is_over, 1, MPI_INT, 0, MPI_COMM_WORLD));
     }
     if (check_rank == 0)
-        printf("%d rounds of %zu bytes both ways in %.1f s\n", round, bytes, MPI_Wtime() - start);
+        printf("%d rounds of %d bytes both ways in %.1f s\n", round, BYTES, MPI_Wtime() - start);
     tell_refused();
     usleep((useconds_t)(rest * 1e6));
     free(out);

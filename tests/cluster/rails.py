@@ -33,8 +33,8 @@ class Transfer:
         self.environment = ["env", f"COMBRAY_BOX={folder}"]
         self.mpiexec, self.build, self.program = runner.mpiexec, runner.build, str(runner.build / "transfer")
         self.rates, self.hosts = list(RATES.values()), 2
-        # What the program is started by, and its further arguments.
-        self.wrapper, self.arguments = [], []
+        # What the program is started by.
+        self.wrapper = []
         self.folder = pathlib.Path(folder)
 
     def living(self):
@@ -72,7 +72,7 @@ class Transfer:
         before."""
         self.box("up", str(self.hosts), *self.rates)
         process = jobs.start([*self.environment, *self.mpiexec, "-n", "2", *self.wrapper, self.program,
-                              seconds, pause, rest, *self.arguments])
+                              seconds, pause, rest])
         try:
             time.sleep(UNDERWAY_SECONDS)
             assert process.poll() is None, f"ended too early:\n{process.communicate()[0]}"
@@ -123,22 +123,6 @@ def first_rail_lost_in_the_middle(transfer):
 @transfer
 def second_rail_lost_in_the_middle(transfer):
     lost_in_the_middle(transfer, "eth1")
-
-
-def pushed_and_lost(transfer, interface):
-    """Messages that go whole over one of the rails, as both are fast."""
-    transfer.rates, transfer.arguments = ["0", "0"], [64 << 10]
-    lost_in_the_middle(transfer, interface)
-
-
-@transfer
-def first_rail_lost_with_pushed_messages(transfer):
-    pushed_and_lost(transfer, "eth0")
-
-
-@transfer
-def second_rail_lost_with_pushed_messages(transfer):
-    pushed_and_lost(transfer, "eth1")
 
 
 @transfer
@@ -299,8 +283,7 @@ def killed_process(transfer):
     assert not transfer.living(), f"processes are left: {transfer.living()}\n{output}"
 
 
-SCENARIOS = [first_rail_lost_in_the_middle, second_rail_lost_in_the_middle,
-             first_rail_lost_with_pushed_messages, second_rail_lost_with_pushed_messages, lost_rail_in_a_pause,
+SCENARIOS = [first_rail_lost_in_the_middle, second_rail_lost_in_the_middle, lost_rail_in_a_pause,
              rail_that_comes_back, rail_that_is_restored, libfabric_rail_that_is_restored,
              libfabric_rail_that_never_connects, slower_rail_in_the_middle, killed_process,
              last_message_of_a_rank_in_finalize_over_slow_rails, only_path_cut, machine_dead_when_the_last_message_is_sent,

@@ -30,7 +30,6 @@ impl Engine {
         let is_control = |waiting: &WaitingChunk| matches!(waiting.chunk, Chunk::Control(_));
         state.outbox.iter().all(is_control)
             && state.incoming_fragments.is_none()
-            && !state.numbered.as_ref().is_some_and(|numbered| numbered.has_pushes())
             && !self.requests.iter().any(|request| request.gate == gate)
             && !self.unexpected.iter().any(|(_, message)| message.gate == gate)
             && !self.contexts.iter().any(|(slot, _)| self.involves(ContextSlot(slot), gate))

@@ -404,7 +404,7 @@ impl Engine {
         let flow = context.out_flow(peer);
         let (sequence, is_known) = (flow.take_sequence(), flow.number != NONE);
         let envelope = (context.matching.rank, tag);
-        if is_known && !synchronous && self.fund_push(gate, length) {
+        if is_known && !synchronous && self.gates[gate].fund_push(length) {
             let (to, mode) = ((gate, peer, sequence), SendCompletion::Standard);
             let index = self.requests.send(slot, envelope, to, mode, buffer);
             self.counters.eager_queued.add(1);

@@ -47,8 +47,6 @@ pub(crate) struct Gate {
     pub aligned_bytes_min: usize,
     /// The lengths in bytes of messages that are pushed; empty: none.
     pub pushed_bytes: Range<usize>,
-    /// How many messages were pushed to measure the rails.
-    pub trial_pushes: u8,
     /// How longer eager messages are sent in fragments, if they are.
     pub fragmentation: Option<Fragmentation>,
     /// The message that is arriving from the gate in fragments.
@@ -122,7 +120,6 @@ impl Gate {
             whole_bytes_max: 0,
             aligned_bytes_min: usize::MAX,
             pushed_bytes: 0..0,
-            trial_pushes: 0,
             fragmentation: None,
             incoming_fragments: None,
             numbered: None,
@@ -140,7 +137,12 @@ impl Gate {
         let packet = rails.iter().map(|rail| rail.1.packet_bytes_max).min();
         self.packet_bytes_max = packet.unwrap_or(0);
         self.eager_bytes_max = rails.iter().map(|rail| eager(rail.1)).min().unwrap_or(0);
-        self.pushed_bytes = pushed_bytes(rails);
+        self.pushed_bytes = match rails {
+            [(_, RailProfile { bulk: true, pushed_bytes: Range { start, end }, .. })] => {
+                *start..(*end).min(limits::FRAGMENTED_BYTES_MAX + 1)
+            }
+            _ => 0..0,
+        };
         self.whole_bytes_max = match self.pushed_bytes.is_empty() {
             true => self.eager_bytes_max,
             false => self.eager_bytes_max.min(self.pushed_bytes.start.saturating_sub(1)),
@@ -194,13 +196,14 @@ impl Gate {
         underway + eager_cost(length) <= limits::EAGER_CREDIT_BYTES
     }
 
-    /// Charges a pushed message of `length` bytes to the credit, if there is enough of it.
+    /// Whether a message of `length` bytes, whose send need not wait for its match, is pushed.
+    /// Charges it to the credit then.
     pub(crate) fn fund_push(&mut self, length: usize) -> bool {
-        let has_credit = self.has_credit_for_long(length);
-        if has_credit {
+        let is_pushed = self.pushed_bytes.contains(&length) && self.has_credit_for_long(length);
+        if is_pushed {
             self.credit -= eager_cost(length);
         }
-        has_credit
+        is_pushed
     }
 
     /// Applies the peer's report that it has consumed so many eager bytes.
@@ -225,14 +228,6 @@ impl Gate {
     pub(crate) fn is_connected(&self) -> bool {
         !self.rails.is_empty()
     }
-}
-
-/// Returns the lengths in bytes of messages that all of these rails push.
-fn pushed_bytes(rails: &[(RailId, &RailProfile)]) -> Range<usize> {
-    let Some(start) = rails.iter().map(|rail| rail.1.pushed_bytes.start).max() else { return 0..0 };
-    let ends = rails.iter().map(|(_, rail)| if rail.bulk { rail.pushed_bytes.end } else { 0 });
-    let end = ends.min().unwrap_or(0).min(limits::FRAGMENTED_BYTES_MAX + 1);
-    if start < end { start..end } else { 0..0 }
 }
 
 /// Returns the credit that an eager message of `length` bytes takes, in bytes.

@@ -177,7 +177,7 @@ impl Engine {
 
     /// Returns the numbering state, which exists if several rails lead to the gate. A peer that
     /// numbers although one rail leads to it had more rails once, or uses more than this process.
-    pub(crate) fn numbered(&mut self, gate: GateId) -> Result<&mut NumberedTraffic, Malformed> {
+    fn numbered(&mut self, gate: GateId) -> Result<&mut NumberedTraffic, Malformed> {
         let numbered = self.gates[gate].numbered.as_mut();
         numbered.map(|numbered| &mut **numbered).ok_or(UNNUMBERED)
     }
@@ -213,46 +213,25 @@ impl Engine {
         length: usize,
     ) -> Result<PartPlace, Malformed> {
         if let Some(pushed) = PushLabel::parse(label) {
-            let Some(number) = pushed.number else { return self.begin_push(gate, pushed, length) };
-            return match self.begin_numbered(gate, rail, number)? {
-                None => Ok(PartPlace::Nowhere),
-                Some(instead_of) => {
-                    self.begin_numbered_push(gate, (number, pushed), length, instead_of)
-                }
-            };
+            return self.begin_push(gate, pushed, length);
         }
         let PartLabel { receiver, offset, number } = PartLabel::parse(label)?;
         let mut instead_of = None;
         if let Some(number) = number {
-            match self.begin_numbered(gate, rail, number)? {
-                None => return Ok(PartPlace::Nowhere),
-                Some(other) => instead_of = other,
+            let numbered = self.numbered(gate)?;
+            if numbered.is_here(number) {
+                return Ok(PartPlace::Nowhere);
             }
+            instead_of = numbered.begin(number, rail);
+        }
+        if let Some(other) = instead_of {
+            self.arrivals.lose(gate, other);
         }
         let index = self.of_peer(gate, receiver)?;
         let receive = &self.requests[index];
         let bytes = check_inside(receive, offset, length)?;
         self.arrivals.begin(receiver, rail, bytes)?;
         Ok(PartPlace::At { buffer: receive.buffer.clone(), offset: offset as usize, instead_of })
-    }
-
-    /// Notes that a numbered part begins to arrive on `rail`. Returns the rail on which it was
-    /// arriving before, if there is one; `None`: the part is here already.
-    fn begin_numbered(
-        &mut self,
-        gate: GateId,
-        rail: RailId,
-        number: u32,
-    ) -> Result<Option<Option<RailId>>, Malformed> {
-        let numbered = self.numbered(gate)?;
-        if numbered.is_here(number) {
-            return Ok(None);
-        }
-        let instead_of = numbered.begin(number, rail);
-        if let Some(other) = instead_of {
-            self.arrivals.lose(gate, other);
-        }
-        Ok(Some(instead_of))
     }
 
     /// Handles that a part has arrived at the destination that [`begin_part`](Self::begin_part)
@@ -266,10 +245,8 @@ impl Engine {
         label: &Label,
         length: usize,
     ) -> Result<(), Malformed> {
-        if let Some(pushed) = PushLabel::parse(label) {
-            let Some(number) = pushed.number else { return self.end_push(gate, length) };
-            self.end_numbered_push(gate, number, length)?;
-            return self.after_arrival(gate);
+        if PushLabel::parse(label).is_some() {
+            return self.end_push(gate, length);
         }
         let PartLabel { receiver, offset, number } = PartLabel::parse(label)?;
         if let Some(number) = number
@@ -438,15 +415,6 @@ impl Engine {
                 continue;
             };
             self.deliver(arrival(gate, context, source, envelope.tag, record));
-        }
-    }
-
-    /// Delivers the messages that overtook this one, whose receive is known, and are next now.
-    pub(crate) fn deliver_overtakers(&mut self, gate: GateId, envelope: Envelope) {
-        let FlowLabel::Agreed(number) = envelope.flow else { return };
-        let Ok(flow) = self.agreed_flow(gate, number) else { return };
-        if !self.in_flows[flow].early.is_empty() {
-            self.deliver_early(self.in_flows.key(flow));
         }
     }
 

@@ -47,7 +47,7 @@ pub struct RailModel {
 /// The pace of a rail that performs exactly as its figures.
 const PACE_ONE: u64 = 1024;
 /// The number of noted bytes that make a measurement.
-pub(crate) const MEASURED_BYTES_MIN: u64 = 1 << 16;
+const MEASURED_BYTES_MIN: u64 = 1 << 16;
 /// The plausible measurements: at most a thousand times slower or faster than the figures.
 const PACE_RANGE: std::ops::RangeInclusive<u64> = 1..=PACE_ONE * 1000;
 

@@ -9,9 +9,6 @@
 use std::collections::VecDeque;
 
 use base::RailId;
-use wire::{PartLabel, PushLabel};
-
-use crate::incoming_fragments::IncomingFragments;
 
 /// The numbering state of both directions between this process and one gate.
 #[derive(Debug, Default)]
@@ -42,44 +39,21 @@ struct Retained {
 pub(crate) enum Posted {
     /// A packet.
     Packet(Vec<u8>),
-    /// A part of a large message, or a pushed message.
+    /// A part of a large message.
     Part(SentPart),
 }
 
-/// A part of a large message that was posted, or a pushed message.
+/// A part of a large message that was posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SentPart {
     /// The place of the send request in this process.
     pub request: u32,
-    /// What the receiver knows the data by.
-    pub target: PartTarget,
+    /// The receiver's request.
+    pub receiver: u64,
     /// The offset of the part in the message, in bytes.
     pub offset: u64,
     /// Its length in bytes.
     pub length: usize,
-}
-
-/// What the receiver knows a part by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PartTarget {
-    /// The receiver's request, which has granted the message.
-    Granted(u64),
-    /// The envelope of the pushed message that the part is.
-    Pushed { flow: u32, tag: i32, sequence: u32 },
-}
-
-impl SentPart {
-    /// Returns the label of the part, if it has this number.
-    pub(crate) fn label(&self, number: Option<u32>) -> [u8; PartLabel::BYTES] {
-        match self.target {
-            PartTarget::Granted(receiver) => {
-                PartLabel { receiver, offset: self.offset, number }.emit()
-            }
-            PartTarget::Pushed { flow, tag, sequence } => {
-                PushLabel { flow, tag, sequence, number }.emit()
-            }
-        }
-    }
 }
 
 /// Memory of packets that have been acknowledged, reused for the packets of all gates of an engine.
@@ -121,9 +95,6 @@ struct ReceivedPackets {
     beyond: Vec<u32>,
     /// Parts that are arriving, each with its rail.
     arriving: Vec<(u32, RailId)>,
-    /// Pushed messages of which not all data has arrived, each with its number. They remain while
-    /// a lost part is posted again.
-    pushes: Vec<(u32, IncomingFragments)>,
     /// What must wait for all items with lower numbers, each with the number of its packet.
     deferred: Vec<(u32, DeferredRecord)>,
     /// The number that the sender waits for: it needs the acknowledgement of all items below it.
@@ -282,28 +253,6 @@ impl NumberedTraffic {
         }
     }
 
-    /// Notes that the pushed message with this number begins to arrive.
-    pub(crate) fn begin_push(&mut self, number: u32, message: IncomingFragments) {
-        self.received.pushes.push((number, message));
-    }
-
-    /// Returns the pushed message with this number, if it has begun to arrive.
-    pub(crate) fn push(&self, number: u32) -> Option<&IncomingFragments> {
-        self.received.pushes.iter().find(|push| push.0 == number).map(|push| &push.1)
-    }
-
-    /// Takes out the pushed message with this number, if it has begun to arrive.
-    pub(crate) fn take_push(&mut self, number: u32) -> Option<IncomingFragments> {
-        let pushes = &mut self.received.pushes;
-        let place = pushes.iter().position(|push| push.0 == number)?;
-        Some(pushes.swap_remove(place).1)
-    }
-
-    /// Whether a pushed message is arriving.
-    pub(crate) fn has_pushes(&self) -> bool {
-        !self.received.pushes.is_empty()
-    }
-
     /// Notes that the sender waits for the acknowledgement of all items that have arrived until
     /// now.
     pub(crate) fn is_awaited(&mut self) {
@@ -337,7 +286,7 @@ mod tests {
     }
 
     fn part(request: u32) -> SentPart {
-        SentPart { request, target: PartTarget::Granted(0), offset: 0, length: 1 }
+        SentPart { request, receiver: 0, offset: 0, length: 1 }
     }
 
     #[test]

@@ -6,11 +6,11 @@ use base::limits::RAILS_MAX;
 use base::{GateId, MessageLabel, RailId, RegionToken};
 use memory::transfer::Part;
 use memory::{Buffer, SharedBytes, SharedBytesMut};
-use wire::{Envelope, FlowLabel, Record};
+use wire::{Envelope, FlowLabel, PartLabel, Record};
 
 use crate::engine::{Engine, Send};
 use crate::gate::{Chunk, WaitingChunk, eager_cost};
-use crate::numbering::{NumberedTraffic, PartTarget, Posted, SentPart, SparePackets};
+use crate::numbering::{NumberedTraffic, Posted, SentPart, SparePackets};
 use crate::outbox::{Outbox, envelope};
 use crate::preferring::plan_by_preferences;
 use crate::request::{RequestId, RequestState, SendCompletion, Transition};
@@ -498,13 +498,12 @@ impl Engine {
         let state = &mut self.gates[gate];
         let (request, receiver) = match state.outbox[index].chunk {
             Chunk::Stream(request, receiver) => (request, receiver),
-            Chunk::Push(request) => return self.take_push(gate, rail, index, request),
+            Chunk::Push(request) => return self.take_push(gate, index, request),
             _ => unreachable!("parts are of granted or pushed messages"),
         };
         let send = &mut self.requests[request];
         let offset = send.stream().handed;
-        let target = PartTarget::Granted(receiver);
-        let part = SentPart { request, target, offset, length: payload };
+        let part = SentPart { request, receiver, offset, length: payload };
         send.part_begun(payload as u64);
         if send.stream().waiting() == 0 {
             state.outbox.remove(index);
@@ -515,14 +514,8 @@ impl Engine {
             state.outbox.remove(index);
             state.outbox.push_back(WaitingChunk::new(Chunk::Stream(request, receiver)));
         }
-        self.begin_sent_part(gate, rail, part)
-    }
-
-    /// Returns a part that is posted for the first time. If parts are numbered, it is kept until
-    /// it is acknowledged.
-    pub(crate) fn begin_sent_part(&mut self, gate: GateId, rail: RailId, part: SentPart) -> Part {
         self.counters.parts_sent.add(1);
-        let number = self.gates[gate].numbered.as_mut().map(|numbered| {
+        let number = state.numbered.as_mut().map(|numbered| {
             let (number, _) = numbered.next();
             numbered.retain(rail, Posted::Part(part));
             number
@@ -532,9 +525,9 @@ impl Engine {
     }
 
     fn part(&self, part: &SentPart, number: Option<u32>) -> Part {
-        let SentPart { request, offset, length, .. } = *part;
+        let SentPart { request, receiver, offset, length } = *part;
         Part {
-            label: part.label(number),
+            label: PartLabel { receiver, offset, number }.emit(),
             buffer: self.requests[request].buffer.clone(),
             offset: offset as usize,
             length,

@@ -62,7 +62,7 @@ impl ChunkWindow for Outbox<'_> {
             Chunk::Push(index) => {
                 let request = &self.requests[index];
                 let offer = self.message(request, ChunkView::new(0, request.buffer.len()));
-                ChunkView { divisible: true, pushed: true, ..offer }
+                ChunkView { divisible: true, ..offer }
             }
             Chunk::Announce(index) => {
                 let request = &self.requests[index];

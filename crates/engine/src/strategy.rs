@@ -133,8 +133,6 @@ pub struct ChunkView {
     /// Whether it is the data of a granted message: a part of it may be sent alone, and goes on the
     /// bulk track if the rail has one.
     pub divisible: bool,
-    /// Whether it is a pushed message: it goes on a bulk track, as one part with all of its data.
-    pub pushed: bool,
     /// Its priority; 0 if the program has set none.
     pub priority: i32,
     /// The rails that may carry it, of which at least one leads to the gate.
@@ -150,9 +148,8 @@ pub struct ChunkView {
 impl ChunkView {
     /// Makes a chunk without special properties.
     pub fn new(header: usize, payload: usize) -> Self {
-        let (priority, rails, flow, overtaken) = (0, RailSet::ALL, None, 0);
-        let (divisible, pushed) = (false, false);
-        Self { header, payload, divisible, pushed, priority, rails, flow, overtaken }
+        let (divisible, priority, rails, flow, overtaken) = (false, 0, RailSet::ALL, None, 0);
+        Self { header, payload, divisible, priority, rails, flow, overtaken }
     }
 
     /// Returns the bytes that it would add to a packet if all of it went.

@@ -74,31 +74,6 @@ pub fn is_fastest(offer: &ChunkView, rails: &[RailView<'_>], rail: usize) -> boo
             .all(|(index, view)| own > speed(view) || own == speed(view) && rail <= index)
 }
 
-/// Returns how many bytes of a large or pushed message `rails[rail]` sends next if one rail sends
-/// all of it; 0 if that is another rail.
-#[inline]
-pub fn undivided_part(offer: &ChunkView, rails: &[RailView<'_>], rail: usize) -> usize {
-    if offer.pushed {
-        return if delivers_first(offer, rails, rail) { offer.payload } else { 0 };
-    }
-    let is_fastest = is_fastest(offer, rails, rail);
-    if is_fastest { offer.payload.min(part_bytes_max(rails[rail].model)) } else { 0 }
-}
-
-/// Whether a message of `bytes` bytes that is pushed on one of several rails arrives no later than
-/// if it is announced, granted, and then divided between all of them.
-pub fn push_pays<'a>(bytes: u64, rails: impl Iterator<Item = &'a RailModel> + Clone) -> bool {
-    let packet = |model: &RailModel| model.packet_ns() + model.latency_ns();
-    let pushed = rails.clone().map(|model| packet(model) + model.transfer_ns(bytes)).min();
-    let shortest = rails.clone().map(packet).min().unwrap_or(0);
-    let packets: u64 = rails.clone().map(RailModel::packet_ns).sum();
-    let latency = rails.clone().map(RailModel::latency_ns).min().unwrap_or(0);
-    let speed: f64 = rails.map(RailModel::speed).sum();
-    // Both packets, the processor's time for all parts, and their way.
-    let divided = 2 * shortest + packets + latency + (bytes as f64 / speed) as u64;
-    pushed.is_none_or(|pushed| pushed <= divided)
-}
-
 /// Returns the longest part of a large message that a rail is given at once, in bytes. A small
 /// message may have to wait behind the part, and the part cannot be moved to another rail.
 pub fn part_bytes_max(model: &RailModel) -> usize {

@@ -100,16 +100,12 @@ impl World {
             RailCargo::End(label, data, place) => {
                 let PartPlace::At { buffer, offset, .. } = place else { return Ok(()) };
                 buffer.write(offset, &data);
-                let pushed = PushLabel::parse(&label);
-                if let Some(PushLabel { number, .. }) = pushed
-                    && let Some(Some(envelope)) = self.pushes.remove(&(from.0, to.0, number))
+                if PushLabel::parse(&label).is_some()
+                    && let Some((Some(envelope), _)) = self.fragments.remove(&(from.0, to.0))
                 {
                     self.arrive(from.0, to.0, envelope)?;
                 }
-                let number = match pushed {
-                    Some(label) => label.number,
-                    None => PartLabel::parse(&label).ok().and_then(|label| label.number),
-                };
+                let number = PartLabel::parse(&label).ok().and_then(|label| label.number);
                 if let Some(number) = number {
                     self.arrivals.entry((from.0, to.0)).or_default().take(number);
                     self.run_deferred((from.0, to.0));
@@ -122,28 +118,18 @@ impl World {
 
     /// Processes the beginning of a pushed message in the reference.
     fn begin_push(&mut self, from: u32, to: u32, label: PushLabel) -> WorldOutcome {
-        let PushLabel { flow, tag, sequence, number } = label;
-        let is_here = |number| self.arrivals.get(&(from, to)).is_some_and(|all| all.has(number));
-        if number.is_some_and(is_here) || self.pushes.contains_key(&(from, to, number)) {
-            // It is posted again after the loss of its rail.
-            self.report.pushed_again += 1;
-            return Ok(());
-        }
         self.report.pushed += 1;
-        self.report.pushed_on_rails += u64::from(number.is_some());
+        let PushLabel { flow, tag, sequence } = label;
         let envelope = Envelope { flow: FlowLabel::Agreed(flow), tag, sequence };
         let (context, sender) = self.stream_of(from, to, envelope.flow);
         if let Some(&message) = self.message_at.get(&(sender, to, context, sequence)) {
             // Its send completes without a reply of the receiver.
             self.messages[message].cancellable = false;
         }
-        let source = self.rank(context, from);
-        let is_next = self.spaces[to as usize][context].is_next(source, sequence);
-        self.report.pushed_early += u64::from(!is_next);
-        let is_matched = is_next && self.is_awaited(from, to, envelope);
-        self.pushes.insert((from, to, number), (!is_matched).then_some(envelope));
-        if is_matched {
+        if self.is_awaited(from, to, envelope) {
             self.arrive(from, to, envelope)?;
+        } else {
+            self.fragments.insert((from, to), (Some(envelope), 0));
         }
         Ok(())
     }

@@ -173,11 +173,6 @@ impl Arrivals {
         self.numbers.insert(number)
     }
 
-    /// Whether this number has arrived.
-    pub(crate) fn has(&self, number: u32) -> bool {
-        self.numbers.contains(&number)
-    }
-
     /// Whether any earlier number is missing.
     pub(crate) fn lacks_before(&self, number: u32) -> bool {
         (0..number).any(|older| !self.numbers.contains(&older))

@@ -127,12 +127,6 @@ impl Space {
         }
     }
 
-    /// Whether all messages from this source before the one with this number have arrived.
-    pub(crate) fn is_next(&self, source: u32, sequence: u32) -> bool {
-        let known = self.streams.iter().find(|stream| stream.source == source);
-        known.map_or(self.first_sequence, |stream| stream.next) == sequence
-    }
-
     /// Whether a posted receive accepts a message from this source with this tag.
     pub(crate) fn is_awaited(&self, source: u32, tag: i32) -> bool {
         let label = ArrivedLabel { message: 0, source, tag, sequence: 0 };

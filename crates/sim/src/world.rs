@@ -54,12 +54,6 @@ report! {
     batched,
     /// Messages that were pushed.
     pushed,
-    /// Messages that were pushed where several rails connect two processes.
-    pushed_on_rails,
-    /// Of these, messages that overtook older ones of their flow.
-    pushed_early,
-    /// Of these, messages that began to arrive again, as their rail was lost.
-    pushed_again,
     /// Packets of streams that took the short cut past the strategy.
     stream_cuts,
     /// Short messages that were announced because the credit was used up.
@@ -139,9 +133,6 @@ pub(crate) struct World {
     /// The message that is arriving in fragments, by sender and receiver: its envelope, if no
     /// receive was posted when it began, and the number of missing bytes.
     pub fragments: HashMap<(u32, u32), (Option<Envelope>, u64)>,
-    /// The pushed messages that are arriving, by sender, receiver and number: their envelopes, if
-    /// they were not matched when they began.
-    pub pushes: HashMap<(u32, u32, Option<u32>), Option<Envelope>>,
     /// The processes that have not noticed yet that a rail to a peer was cut, or works again.
     pub unaware: Vec<(u32, GateId, RailId, RailChange)>,
     /// The time of the last progress.
@@ -234,7 +225,6 @@ impl World {
             promises: Vec::new(),
             arrivals: HashMap::new(),
             fragments: HashMap::new(),
-            pushes: HashMap::new(),
             unaware: Vec::new(),
             moved_at: 0,
             report: Report::default(),

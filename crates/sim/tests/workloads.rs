@@ -75,37 +75,6 @@ fn a_rail_that_becomes_slower_gets_less() {
     assert!(excess(rails.to_vec(), 20_000.0 + left / 126.0) < 1.05);
 }
 
-/// The time of twenty ping-pongs under `auto`, in nanoseconds.
-fn ping_pongs(bytes: usize, rails: &[TimedRail]) -> f64 {
-    let round = |own: u32| {
-        let message = TimedMessage { peer: 1 - own, context: 0, tag: 0, bytes };
-        let (send, receive) = (ProcessStep::Send(message), ProcessStep::Receive(message));
-        match own {
-            0 => [send, ProcessStep::Wait, receive, ProcessStep::Wait],
-            _ => [receive, ProcessStep::Wait, send, ProcessStep::Wait],
-        }
-    };
-    let scripts = [0, 1].map(|own| round(own).repeat(20)).to_vec();
-    let (name, priorities) = ("ping-pong".into(), vec![0]);
-    let workload = Workload { name, rails: rails.to_vec(), priorities, scripts };
-    times(&workload, "auto").end_ns as f64
-}
-
-#[test]
-fn messages_of_middle_length_pay_little_for_a_second_rail() {
-    // Two interfaces that are as fast as memory, and declare 10 Gbit/s, and two slow ones.
-    let fast = TimedRail { declared_bytes_per_us: 1250, ..rail(4000, 5_000, 6000) };
-    let slow = [rail(146, 12_000, 2500), rail(106, 15_000, 2500)];
-    for bytes in [33_000, 49_152, 65_536, 131_072, 262_144] {
-        for rails in [&[fast.clone(), fast.clone()], &slow] {
-            let ratio = ping_pongs(bytes, rails) / ping_pongs(bytes, &rails[..1]);
-            println!("{bytes} bytes: {ratio:.3} of the time on the faster rail alone");
-            // The receiver acknowledges the message, as its rail may be lost.
-            assert!(ratio < 1.3, "{bytes} bytes take {ratio} times as long");
-        }
-    }
-}
-
 #[test]
 fn short_messages_pay_nothing_for_a_second_rail() {
     for bytes in [1, 64, 1000, 8000, 32_000] {

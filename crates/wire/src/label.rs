@@ -29,7 +29,7 @@ impl PartLabel {
         let out = SharedBytesMut::from(&mut bytes);
         out.put_u64(0, self.receiver);
         out.put_u64(8, self.offset);
-        out.put_u64(16, number_word(self.number));
+        out.put_u64(16, self.number.map_or(0, |number| NUMBERED | u64::from(number)));
         bytes
     }
 
@@ -39,8 +39,12 @@ impl PartLabel {
     /// If the bytes are no label.
     pub fn parse(bytes: &[u8; Self::BYTES]) -> Result<Self, Malformed> {
         let bytes = SharedBytes::from(bytes);
-        let what = "a part with an impossible number";
-        let number = parse_number(bytes.u64_at(16)).ok_or(Malformed { offset: 16, what })?;
+        let last = bytes.u64_at(16);
+        let number = match last & !u64::from(u32::MAX) {
+            0 if last == 0 => None,
+            NUMBERED => Some(last as u32),
+            _ => return Err(Malformed { offset: 16, what: "a part with an impossible number" }),
+        };
         Ok(Self { receiver: bytes.u64_at(0), offset: bytes.u64_at(8), number })
     }
 }
@@ -54,26 +58,10 @@ pub struct PushLabel {
     pub tag: i32,
     /// The message's number in its flow.
     pub sequence: u32,
-    /// The number of the part, if packets and parts are numbered.
-    pub number: Option<u32>,
 }
 
-/// Flag: the label is that of a pushed message.
+/// The last word of the label of a pushed message; no label of a part has it.
 const PUSHED: u64 = 1 << 33;
-
-/// Returns the last word of a label without flags except [`NUMBERED`].
-fn number_word(number: Option<u32>) -> u64 {
-    number.map_or(0, |number| NUMBERED | u64::from(number))
-}
-
-/// Returns the number in a word that [`number_word`] may have made; otherwise `None`.
-fn parse_number(word: u64) -> Option<Option<u32>> {
-    match word & !u64::from(u32::MAX) {
-        0 if word == 0 => Some(None),
-        NUMBERED => Some(Some(word as u32)),
-        _ => None,
-    }
-}
 
 impl PushLabel {
     /// Encodes the label.
@@ -82,18 +70,17 @@ impl PushLabel {
         let out = SharedBytesMut::from(&mut bytes);
         out.put_u64(0, u64::from(self.tag.cast_unsigned()) << 32 | u64::from(self.flow));
         out.put_u64(8, u64::from(self.sequence));
-        out.put_u64(16, PUSHED | number_word(self.number));
+        out.put_u64(16, PUSHED);
         bytes
     }
 
     /// Decodes a label. `None`: it is not that of a pushed message.
     pub fn parse(bytes: &[u8; PartLabel::BYTES]) -> Option<Self> {
         let bytes = SharedBytes::from(bytes);
-        let (first, sequence, last) = (bytes.u64_at(0), bytes.u64_at(8), bytes.u64_at(16));
-        let number = parse_number(last ^ PUSHED)?;
+        let (first, sequence) = (bytes.u64_at(0), bytes.u64_at(8));
+        let is_pushed = bytes.u64_at(16) == PUSHED && sequence <= u64::from(u32::MAX);
         let tag = ((first >> 32) as u32).cast_signed();
-        let sequence = u32::try_from(sequence).ok()?;
-        Some(Self { flow: first as u32, tag, sequence, number })
+        is_pushed.then_some(Self { flow: first as u32, tag, sequence: sequence as u32 })
     }
 }
 
@@ -116,19 +103,14 @@ mod tests {
     #[test]
     fn labels_of_pushed_messages_are_no_labels_of_parts() {
         for tag in [0, i32::MAX, i32::MIN] {
-            for number in [None, Some(0), Some(u32::MAX)] {
-                let label = PushLabel { flow: u32::MAX, tag, sequence: u32::MAX, number };
-                assert_eq!(PushLabel::parse(&label.emit()), Some(label));
-                assert!(PartLabel::parse(&label.emit()).is_err());
-            }
+            let label = PushLabel { flow: u32::MAX, tag, sequence: u32::MAX };
+            assert_eq!(PushLabel::parse(&label.emit()), Some(label));
+            assert!(PartLabel::parse(&label.emit()).is_err());
         }
         let part = PartLabel { receiver: u64::MAX, offset: u64::MAX, number: Some(u32::MAX) };
         assert_eq!(PushLabel::parse(&part.emit()), None);
-        let unnumbered = PushLabel { flow: 1, tag: 2, sequence: 3, number: None }.emit();
-        for odd in [12, 16, 23] {
-            let mut bytes = unnumbered;
-            bytes[odd] = 1;
-            assert_eq!(PushLabel::parse(&bytes), None);
-        }
+        let mut odd = PushLabel { flow: 1, tag: 2, sequence: 3 }.emit();
+        odd[12] = 1;
+        assert_eq!(PushLabel::parse(&odd), None);
     }
 }

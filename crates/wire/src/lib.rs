@@ -18,7 +18,7 @@ pub use record::{
 
 /// The version of this format, and of all messages of the library itself; peers must agree on it
 /// before the first packet.
-pub const VERSION: u32 = 10;
+pub const VERSION: u32 = 9;
 
 /// The length of a record that carries a short message of an agreed flow, without its payload, in
 /// bytes. The receiver has assigned a number to such a flow ([`FlowLabel::Agreed`]).

@@ -30,9 +30,9 @@ impl Strategy for Direct {
         for index in 0..window.len() {
             let offer = window.offer(index);
             if offer.divisible {
-                let payload = tactic::undivided_part(&offer, rails, rail);
-                if payload > 0 {
+                if tactic::is_fastest(&offer, rails, rail) {
                     if view.profile.bulk {
+                        let payload = offer.payload.min(tactic::part_bytes_max(view.model));
                         plan.part = Some(PlannedChunk { index, payload });
                     } else {
                         plan.add(index, offer, view.packet_bytes_max);

@@ -113,9 +113,12 @@ impl PacketPacking {
 
     /// Returns how many bytes of a large message a rail sends next.
     fn part_of(self, offer: &ChunkView, rails: &[RailView<'_>], rail: usize) -> usize {
-        match self.split {
-            true => tactic::next_part(offer, rails, rail),
-            false => tactic::undivided_part(offer, rails, rail),
+        if self.split {
+            tactic::next_part(offer, rails, rail)
+        } else if tactic::is_fastest(offer, rails, rail) {
+            offer.payload.min(tactic::part_bytes_max(rails[rail].model))
+        } else {
+            0
         }
     }
 }

@@ -19,9 +19,6 @@ const WORTH_BYTES: f64 = 16384.0;
 /// Returns how many bytes of a large message `rails[rail]` sends next so that all rails finish
 /// together; 0 if the other rails are faster without it.
 pub fn next_part(offer: &ChunkView, rails: &[RailView<'_>], rail: usize) -> usize {
-    if offer.pushed {
-        return tactic::undivided_part(offer, rails, rail);
-    }
     let share = share(offer, rails, rail);
     let longest = tactic::part_bytes_max(rails[rail].model);
     // Rounding must not leave a remainder.
