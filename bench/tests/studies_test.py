@@ -63,12 +63,12 @@ class Showing(unittest.TestCase):
     BEST = {"a<b": {"One": (2.0, 1.0), "Two": (1.0, 0.5)}, "c": {"One": (3.0, 1.0)}}
 
     def test_the_ratio_is_that_to_the_best_other(self):
-        rows = showing.text_table(["One", "Two"], self.BEST).splitlines()
+        rows = showing.text_table(["One", "Two"], self.BEST, "ms (communication)").splitlines()
         self.assertTrue(rows[1].endswith("2.00 *"), rows[1])
         self.assertTrue(rows[2].endswith(" -"), rows[2])
 
     def test_a_picture_is_well_formed_and_has_a_mark_for_each_time(self):
-        text = showing.picture("T & t", "s", ["One", "Two"], self.BEST)
+        text = showing.picture("T & t", "s", ["One", "Two"], self.BEST, "MB")
         tags = [element.tag.rpartition("}")[2] for element in xml.etree.ElementTree.fromstring(text).iter()]
         # The legend has one mark more of each kind.
         self.assertEqual((tags.count("circle"), tags.count("polygon")), (3, 2))
