@@ -209,7 +209,7 @@ def an_interrupt_reports_the_cause(runner):
     needs_combray(runner)
     for number in (signal.SIGINT, signal.SIGTERM):
         launcher = begin(runner, "tag", 2)
-        time.sleep(HANG_SECONDS)
+        ask_until(CAUSES["tag"][1], runner, launcher)
         begun = time.monotonic()
         launcher.send_signal(number)
         output = end_of(launcher)
