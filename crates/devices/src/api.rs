@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_void};
 use std::fmt;
 use std::mem;
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 
 use sys::library::LoadedLibrary;
 
@@ -156,6 +156,22 @@ macro_rules! functions {
 }
 
 pub(crate) use functions;
+
+/// Calls a function of the vendor's library, from the table `functions` of `$library`; yields
+/// whether it succeeded, as a result.
+macro_rules! call {
+    ($library:expr, $field:ident, $name:literal, $($argument:expr),*) => {
+        // SAFETY: places have the documented types, and the library checks all numbers.
+        $library.checked($name, unsafe { ($library.functions.$field)($($argument),*) })
+    };
+}
+
+pub(crate) use call;
+
+/// Returns a pointer that the vendor's library made, from its number.
+pub(crate) fn pointer(number: usize) -> *mut c_void {
+    ptr::with_exposed_provenance_mut(number)
+}
 
 /// Looks up the function of that name.
 ///

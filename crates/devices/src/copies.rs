@@ -301,7 +301,7 @@ impl CopyUnderway for StreamCopy {
             Ok(false) => return false,
             Ok(true) => self.keep_event(event),
             Err(error) => {
-                // The copy may go on all the same, with memory that is then used otherwise.
+                // The copy may continue, with memory that others use after this call.
                 let _ = self.memory.inside(|api| api.wait_for(event));
                 self.fail(error);
             }

@@ -10,7 +10,7 @@ use std::ptr;
 use sys::library::LoadedLibrary;
 
 use crate::DeviceDescription;
-use crate::api::{Api, ApiError, Rows, Side};
+use crate::api::{Api, ApiError, Rows, Side, call, pointer};
 use crate::record::{Allocation, Handle};
 use driver::{
     ATTRIBUTE_BUFFER_ID, ATTRIBUTE_CONTEXT, ATTRIBUTE_DEVICE_ORDINAL, ATTRIBUTE_IS_MANAGED,
@@ -24,21 +24,7 @@ const LIBRARY: &str = "libcuda.so.1";
 
 /// The driver. Scopes are contexts.
 pub(crate) struct Cuda {
-    driver: Driver,
-}
-
-/// Calls a function of the driver; yields whether it succeeded, as a result.
-macro_rules! call {
-    ($cuda:expr, $field:ident, $name:literal, $($argument:expr),*) => {
-        // SAFETY: places have the documented types, and the driver checks all numbers.
-        $cuda.checked($name, unsafe { ($cuda.driver.$field)($($argument),*) })
-    };
-}
-use call;
-
-/// Returns a pointer that the driver made, from its number.
-fn pointer(number: usize) -> *mut c_void {
-    ptr::with_exposed_provenance_mut(number)
+    functions: Driver,
 }
 
 impl Cuda {
@@ -56,7 +42,7 @@ impl Cuda {
     }
 
     fn of(library: &LoadedLibrary) -> Option<Self> {
-        Some(Self { driver: Driver::of(library)? })
+        Some(Self { functions: Driver::of(library)? })
     }
 
     /// Asks for attributes of an address; false if the driver does not know them.
@@ -79,14 +65,14 @@ impl Cuda {
         // SAFETY: the places have the documented types. Retaining a context that is active creates
         // none, and it is released as often as it was retained.
         unsafe {
-            let state = (self.driver.primary_state)(ordinal, &raw mut flags, &raw mut is_active);
+            let state = (self.functions.primary_state)(ordinal, &raw mut flags, &raw mut is_active);
             if state != SUCCESS || is_active == 0 {
                 return None;
             }
-            if (self.driver.primary_retain)(&raw mut context, ordinal) != SUCCESS {
+            if (self.functions.primary_retain)(&raw mut context, ordinal) != SUCCESS {
                 return None;
             }
-            (self.driver.primary_release)(ordinal);
+            (self.functions.primary_release)(ordinal);
         }
         Some(context)
     }
@@ -99,7 +85,7 @@ impl Cuda {
     fn error(&self, function: &'static str, outcome: Outcome) -> ApiError {
         let mut name: *const c_char = ptr::null();
         // SAFETY: the place has the documented type.
-        let found = unsafe { (self.driver.error_name)(outcome, &raw mut name) };
+        let found = unsafe { (self.functions.error_name)(outcome, &raw mut name) };
         let name = match found == SUCCESS && !name.is_null() {
             // SAFETY: the driver returned a string that it never frees.
             true => unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned(),
@@ -196,7 +182,7 @@ impl Api for Cuda {
 
     fn has_happened(&self, event: usize) -> Result<bool, ApiError> {
         // SAFETY: the driver checks the event.
-        let outcome = unsafe { (self.driver.event_query)(pointer(event)) };
+        let outcome = unsafe { (self.functions.event_query)(pointer(event)) };
         match outcome {
             NOT_READY => Ok(false),
             _ => self.checked("cuEventQuery", outcome).map(|()| true),

@@ -8,7 +8,7 @@ use std::ptr;
 use sys::library::LoadedLibrary;
 
 use crate::DeviceDescription;
-use crate::api::{Api, ApiError, Rows, find};
+use crate::api::{Api, ApiError, Rows, call, find, pointer};
 use crate::record::{Allocation, HANDLE_BYTES, Handle};
 
 /// The versions of the library in which memory has the numbers of its kinds that are used here.
@@ -66,21 +66,8 @@ crate::api::functions! { Runtime:
 
 /// The runtime. Scopes are devices.
 pub(crate) struct Hip {
-    runtime: Runtime,
+    functions: Runtime,
     error_name: unsafe extern "C" fn(c_int) -> *const c_char,
-}
-
-/// Calls a function of the runtime; yields whether it succeeded, as a result.
-macro_rules! call {
-    ($hip:expr, $field:ident, $name:literal, $($argument:expr),*) => {
-        // SAFETY: places have the documented types, and the runtime checks all numbers.
-        $hip.checked($name, unsafe { ($hip.runtime.$field)($($argument),*) })
-    };
-}
-
-/// Returns a pointer that the runtime made, from its number.
-fn pointer(number: usize) -> *mut c_void {
-    ptr::with_exposed_provenance_mut(number)
 }
 
 impl Hip {
@@ -101,7 +88,7 @@ impl Hip {
     fn of(library: &LoadedLibrary) -> Option<Self> {
         // SAFETY: the type is that of the documentation.
         let error_name = unsafe { find(library, c"hipGetErrorName") }?;
-        Some(Self { runtime: Runtime::of(library)?, error_name })
+        Some(Self { functions: Runtime::of(library)?, error_name })
     }
 
     fn attributes<const COUNT: usize>(
@@ -209,7 +196,7 @@ impl Api for Hip {
 
     fn has_happened(&self, event: usize) -> Result<bool, ApiError> {
         // SAFETY: the runtime checks the event.
-        let outcome = unsafe { (self.runtime.event_query)(pointer(event)) };
+        let outcome = unsafe { (self.functions.event_query)(pointer(event)) };
         match outcome {
             NOT_READY => Ok(false),
             _ => self.checked("hipEventQuery", outcome).map(|()| true),

@@ -4,12 +4,12 @@ use std::ffi::{c_int, c_void};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr;
 
+use super::Cuda;
 use super::driver::{
     ATTRIBUTE_POOL, AccessOfDevice, HANDLE_TYPE_DESCRIPTOR, HandleBytes,
     IPC_LAZY_ENABLE_PEER_ACCESS, Pool,
 };
-use super::{Cuda, call, pointer};
-use crate::api::ApiError;
+use crate::api::{ApiError, call, pointer};
 use crate::record::{Allocation, HANDLE_BYTES, Handle};
 
 /// Descriptors are passed to the driver as if they were pointers.
