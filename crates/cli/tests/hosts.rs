@@ -2,11 +2,12 @@
 
 mod common;
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use common::terminal::Terminal;
 use common::{
     combray, eventually, expect_end_without_reader, expect_flood_to_stop_nothing,
     expect_many_lines, expect_second_interrupt_to_kill, expect_signals_to_reach_all, is_running,
@@ -600,19 +601,11 @@ fn a_person_is_asked_by_a_rank_elsewhere() {
         "{} run --hosts a,b --launch-agent {RSH} sh -c '{script}'",
         env!("CARGO_BIN_EXE_combray")
     );
-    let mut terminal = Command::new("script");
-    terminal.args(["-qec", &command, "/dev/null"]).stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut child = terminal.spawn().unwrap();
-    let (mut input, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-    let (mut out, mut byte) = (Vec::new(), [0]);
-    while !String::from_utf8_lossy(&out).contains("how many? ") {
-        assert_eq!(output.read(&mut byte).unwrap(), 1);
-        out.push(byte[0]);
-    }
-    input.write_all(b"42\n").unwrap();
-    output.read_to_end(&mut out).unwrap();
-    child.wait().unwrap();
-    assert!(String::from_utf8_lossy(&out).contains("got 42"));
+    let mut terminal = Terminal::begin(&command);
+    terminal.await_text("how many? ", 0);
+    terminal.write("42\n");
+    let (_, text) = terminal.end();
+    assert!(text.contains("got 42"), "{text}");
 }
 
 /// A job with a rank on each of 13 hosts, whose agents are started in a binary tree.

@@ -12,6 +12,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use common::terminal::Terminal;
 use common::{
     combray, eventually, expect_end_without_reader, expect_flood_to_stop_nothing,
     expect_many_lines, expect_second_interrupt_to_kill, expect_signals_to_reach_all,
@@ -333,20 +334,10 @@ fn output_of_one_process_is_not_changed() {
 /// question.
 fn typed(script: &str, question: &str, words: &str) -> String {
     let command = format!("{} run -n 2 sh -c '{script}'", env!("CARGO_BIN_EXE_combray"));
-    let mut terminal = Command::new("script");
-    terminal.args(["-qec", &command, "/dev/null"]).stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut child = terminal.spawn().unwrap();
-    let (mut input, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-    let mut out = Vec::new();
-    let mut byte = [0];
-    while !String::from_utf8_lossy(&out).contains(question) {
-        assert_eq!(std::io::Read::read(&mut output, &mut byte).unwrap(), 1);
-        out.push(byte[0]);
-    }
-    std::io::Write::write_all(&mut input, words.as_bytes()).unwrap();
-    std::io::Read::read_to_end(&mut output, &mut out).unwrap();
-    child.wait().unwrap();
-    String::from_utf8_lossy(&out).into_owned()
+    let mut terminal = Terminal::begin(&command);
+    terminal.await_text(question, 0);
+    terminal.write(words);
+    terminal.end().1
 }
 
 #[test]
@@ -362,22 +353,13 @@ fn a_single_process_has_the_terminal_itself() {
     let test = "[ -t 0 ] && [ -t 1 ] && [ -t 2 ] && printf \"first? \" && read x && echo got $x";
     let after = "printf \"second? \"; read y; echo then $y";
     let command = format!("sh -c '{combray} run -n 1 sh -c '\\''{test}'\\''; {after}'");
-    let mut terminal = Command::new("script");
-    terminal.args(["-qec", &command, "/dev/null"]).stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut child = terminal.spawn().unwrap();
-    let (mut input, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-    let (mut out, mut byte) = (Vec::new(), [0]);
+    let mut terminal = Terminal::begin(&command);
     for (question, answer) in [("first? ", "4\n"), ("second? ", "2\n")] {
-        while !String::from_utf8_lossy(&out).contains(question) {
-            let text = String::from_utf8_lossy(&out);
-            assert_eq!(std::io::Read::read(&mut output, &mut byte).unwrap(), 1, "{text}");
-            out.push(byte[0]);
-        }
-        std::io::Write::write_all(&mut input, answer.as_bytes()).unwrap();
+        terminal.await_text(question, 0);
+        terminal.write(answer);
     }
-    std::io::Read::read_to_end(&mut output, &mut out).unwrap();
-    assert!(child.wait().unwrap().success());
-    let text = String::from_utf8_lossy(&out);
+    let (succeeded, text) = terminal.end();
+    assert!(succeeded, "{text}");
     assert!(text.contains("got 4") && text.contains("then 2"), "{text}");
 }
 
@@ -386,15 +368,8 @@ fn a_single_process_has_the_terminal_itself() {
 #[test]
 fn a_single_process_is_stopped_from_the_keyboard_and_continued() {
     let combray = env!("CARGO_BIN_EXE_combray");
-    let mut terminal = Command::new("script");
-    terminal.args([
-        "-qec",
-        "timeout --foreground 120 bash --norc --noprofile --noediting -i",
-        "/dev/null",
-    ]);
-    terminal.stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut child = terminal.spawn().unwrap();
-    let (mut input, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let mut terminal =
+        Terminal::begin("timeout --foreground 120 bash --norc --noprofile --noediting -i");
     let script =
         "read -p \"one\"? x; read -p \"two\"? y; read -p \"three\"? z; echo \"all\": $x $y $z";
     let start = format!("PS1=here\\>; {combray} run -n 1 --timeout 60 bash -c '{script}'\n");
@@ -413,18 +388,13 @@ fn a_single_process_is_stopped_from_the_keyboard_and_continued() {
         ("6\n", "all: 4 5 6"),
         ("exit\n", "exit"),
     ];
-    let (mut out, mut byte) = (Vec::new(), [0]);
     for (words, expected) in steps {
-        std::io::Write::write_all(&mut input, words.as_bytes()).unwrap();
-        let begun = out.len();
-        while !String::from_utf8_lossy(&out[begun..]).contains(expected) {
-            let text = String::from_utf8_lossy(&out);
-            let count = std::io::Read::read(&mut output, &mut byte).unwrap();
-            assert_eq!(count, 1, "{expected} is missing after {words:?}: {text}");
-            out.push(byte[0]);
-        }
+        terminal.write(words);
+        let begun = terminal.shown.len();
+        terminal.await_text(expected, begun);
     }
-    assert!(child.wait().unwrap().success());
+    let (succeeded, text) = terminal.end();
+    assert!(succeeded, "{text}");
 }
 
 /// No shell could continue a job that is all that runs at its terminal.

@@ -1,5 +1,7 @@
 //! Starts jobs of shell commands, and observes them.
 
+pub mod terminal;
+
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
