@@ -13,29 +13,14 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { BYTES = 64, CONNECTIONS_MAX = 4096 };
-
-#define SURE(condition)                                                                            \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "line %d: %s is false (%s)\n", __LINE__, #condition, strerror(errno)); \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
+#include "endpoints.h"
 
 static char bytes[BYTES];
 
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec + time.tv_nsec / 1e9;
-}
-
-static void publish(const char *file, int port) {
-    char draft[4096];
-    snprintf(draft, sizeof draft, "%s.draft", file);
-    FILE *out = fopen(draft, "w");
-    SURE(out && fprintf(out, "%d", port) > 0 && fclose(out) == 0 && rename(draft, file) == 0);
+static void publish_port(const char *file, int port) {
+    char text[16];
+    snprintf(text, sizeof text, "%d", port);
+    publish(file, text);
 }
 
 static struct sockaddr_in address_in(const char *file) {
@@ -190,7 +175,7 @@ static void begin(const char *file, int serves, long connections) {
     ucp_listener_h listener;
     SURE(ucp_listener_create(worker, &how, &listener) == UCS_OK);
     SURE(ucp_listener_query(listener, &listener_is) == UCS_OK);
-    publish(file, ntohs(((struct sockaddr_in *)&listener_is.sockaddr)->sin_port));
+    publish_port(file, ntohs(((struct sockaddr_in *)&listener_is.sockaddr)->sin_port));
 }
 
 static void end(void) {
@@ -297,7 +282,7 @@ static void begin(const char *file, int serves, long connections) {
         size_t length = sizeof own;
         SURE(fi_passive_ep(fabric, info, &listener, NULL) == 0 && fi_pep_bind(listener, &events->fid, 0) == 0);
         SURE(fi_listen(listener) == 0 && fi_getname(&listener->fid, &own, &length) == 0);
-        publish(file, ntohs(own.sin_port));
+        publish_port(file, ntohs(own.sin_port));
         return;
     }
     struct sockaddr_in address = address_in(file);

@@ -25,32 +25,13 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { BYTES = 64, URI = 256, CONNECTIONS_MAX = 4096, READ = 65536, BLOCK = 4096, BLOCKS = 1024, AT_ONCE = 16 };
+#include "endpoints.h"
 
-#define SURE(condition)                                                                            \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "line %d: %s is false (%s)\n", __LINE__, #condition, strerror(errno));  \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
+enum { URI = 256, READ = 65536, BLOCK = 4096, BLOCKS = 1024, AT_ONCE = 16 };
 
 static char bytes[READ], blocks[BLOCKS][BLOCK], taken[AT_ONCE][BLOCK];
 
 static int is(const char *what, const char *name) { return strcmp(what, name) == 0; }
-
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec + time.tv_nsec / 1e9;
-}
-
-static void publish(const char *file, const char *text) {
-    char draft[4096];
-    snprintf(draft, sizeof draft, "%s.draft", file);
-    FILE *out = fopen(draft, "w");
-    SURE(out && fputs(text, out) >= 0 && fclose(out) == 0 && rename(draft, file) == 0);
-}
 
 static void find(const char *file, char *text) {
     FILE *in;
