@@ -41,7 +41,7 @@ static void draw_edge(uint64_t edge, int64_t found[2]) {
         found[0] = 2 * found[0] + (draw >= 76);
         found[1] = 2 * found[1] + ((draw >= 57 && draw < 76) || draw >= 95);
     }
-    /* Vertices with many edges shall not be neighbours in numbering. */
+    /* So vertices with many edges are not neighbours in numbering. */
     for (int end = 0; end < 2; end++) found[end] = (int64_t)((uint64_t)found[end] * UINT64_C(0x9e3779b1) & (uint64_t)(vertices - 1));
 }
 

@@ -29,7 +29,7 @@ static int exchange(int count) {
     int peer = 1 - check_rank, flags[2];
     MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
     MPI_Status statuses[2];
-    // A call that reports a failure has begun its operation all the same.
+    // A call that reports a failure has begun its operation nevertheless.
     int code = MPI_Irecv(into, count, MPI_INT, peer, 1, MPI_COMM_WORLD, &requests[0]);
     int sent = MPI_Isend(from, count, MPI_INT, peer, 1, MPI_COMM_WORLD, &requests[1]);
     for (int i = 0; i < 2; i++) {

@@ -41,7 +41,8 @@ pub fn print_page(text: &str) -> Result<(), String> {
     }
 }
 
-/// The columns of the terminal at standard output; `None` if there is none.
+/// Returns the number of columns of the terminal at standard output; `None` if standard output is
+/// not a terminal.
 pub fn columns() -> Option<usize> {
     sys::terminal::columns(io::stdout().as_raw_fd())
 }

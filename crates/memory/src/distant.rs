@@ -82,7 +82,7 @@ pub trait DistantMemory: Send + Sync + fmt::Debug {
     }
 }
 
-/// A copy that goes on by itself. Dropping it waits for its end.
+/// A copy that the device executes while the program continues. Dropping it waits for its end.
 pub trait CopyUnderway: Send + fmt::Debug {
     /// Whether it has ended. Failures are remembered as those of all copies.
     fn is_over(&mut self) -> bool;

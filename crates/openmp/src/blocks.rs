@@ -52,7 +52,7 @@ impl Block {
 /// How many blocks go from one thread to another at a time; a thread keeps up to twice as many.
 const BATCH: usize = 32;
 
-/// TaskBlocks that no thread keeps.
+/// Blocks that no thread keeps, in batches.
 static SPARE: Mutex<Vec<Vec<Block>>> = Mutex::new(Vec::new());
 
 /// The blocks that a thread keeps.

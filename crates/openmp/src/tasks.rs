@@ -89,7 +89,7 @@ pub struct TaskRef(NonNull<Task>);
 // SAFETY: a task can be used by all threads, within the rules of its fields.
 unsafe impl Send for TaskRef {}
 
-// SAFETY: as above.
+// SAFETY: all threads may use a task, within the rules of its fields.
 unsafe impl Sync for TaskRef {}
 
 /// One reference in [`Task::counts`].
@@ -100,7 +100,7 @@ impl TaskRef {
         const { assert!(mem::size_of::<Task>() + ROOM_MIN <= blocks::BYTES) };
         debug_assert!(thread.is_none_or(|thread| ptr::eq(thread, Thread::current())));
         let at = block.into_memory().cast::<Task>();
-        // SAFETY: a block has room for a task, as above, and belongs to this one.
+        // SAFETY: a block has room for a task, and belongs to this one.
         unsafe { at.write(task) };
         Self(at)
     }

@@ -122,7 +122,7 @@ fn start_with(function: Option<NonNull<c_void>>) -> bool {
     let start: Start = unsafe { mem::transmute(function) };
     // SAFETY: by the standard, the result stays until the tool ends.
     let result = unsafe { start(VERSION, RUNTIME.as_ptr()) };
-    // SAFETY: as above.
+    // SAFETY: by the standard, the result is null or stays until the tool ends.
     let Some(tool) = (unsafe { result.as_mut() }) else { return false };
     let Some(initialize) = tool.initialize else { return false };
     // SAFETY: by the standard.
@@ -161,7 +161,7 @@ macro_rules! report {
         if let Some(function) = NonNull::new(function) {
             // SAFETY: the tool has registered it for this event, which gives it this type.
             let function: unsafe extern "C" fn($($type),*) = unsafe { mem::transmute(function) };
-            // SAFETY: as above; the addresses stay during the call.
+            // SAFETY: the function has this type, and the addresses stay valid during the call.
             unsafe { function($($value),*) };
         }
     }};
