@@ -458,7 +458,8 @@ int cuMemGetAddressRange_v2(uintptr_t *base, size_t *bytes, uintptr_t address) {
     return found ? SUCCESS : INVALID_VALUE;
 }
 
-// The place where the bytes of an address are accessible here; null if the address is not in memory of a device.
+// The place where the bytes of an address are accessible here; null if the address is not in memory
+// of a device.
 static void *reached(uintptr_t address, size_t bytes) {
     pthread_mutex_lock(&lock);
     block *found = block_of(address, bytes);
