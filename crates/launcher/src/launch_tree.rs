@@ -286,7 +286,8 @@ mod tests {
             }
             tree.divide_anew(first[5]);
             let mut below = tree.below(first[5]);
-            (expected.sort_unstable(), below.sort_unstable());
+            expected.sort_unstable();
+            below.sort_unstable();
             assert_eq!(below, expected);
             assert!(below.iter().all(|host| tree.parent(*host).is_some_and(|above| above < *host)));
             let width = below.iter().chain([&first[5]]).map(|host| tree.children(*host).len());

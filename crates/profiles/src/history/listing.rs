@@ -147,7 +147,7 @@ fn name(history: &ProgramHistory) -> String {
         1 => format!("1 {one}"),
         _ => format!("{count} {one}s"),
     };
-    let command = [&[key.program.clone()], &key.arguments[..]].concat().join(" ");
+    let command = [std::slice::from_ref(&key.program), &key.arguments[..]].concat().join(" ");
     let command: String = command.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
     format!(
         "{command} ({} on {}, {})",
