@@ -47,6 +47,7 @@ class Wheel:
         self.tests = self.folder / f"mpi4py-{VERSION}" / "test"
         folder, name = {"mpich": ("mpich", "libmpi.so.12"), "openmpi": ("open-mpi", "libmpi.so.40")}[kind]
         self.variables = {"MPI4PY_LIBMPI": str(prefix / "lib/combray" / folder / name)}
+        self.before = []  # words before Python
 
     def make(self):
         stamp = self.folder / "installed"
@@ -93,6 +94,7 @@ class Build:
         self.tests = self.folder / f"mpi4py-{VERSION}" / "test"
         self.stamp = self.folder / "built-with"
         self.variables = {}
+        self.before = []  # words before Python
 
     def make(self):
         header = pathlib.Path(shutil.which(self.mpicc) or sys.exit(
