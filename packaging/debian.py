@@ -38,9 +38,9 @@ def make(entries, folder, machine):
     host = dict(line.split("=", 1) for line in payload.output(
         "dpkg-architecture", "-a", ARCHITECTURES[machine], "--force").split())
     architecture, triplet = host["DEB_HOST_ARCH"], host["DEB_HOST_MULTIARCH"]
-    version = f"{payload.version()}-1"
+    version = package_version()
     choices = Choices(triplet, FORTRAN in entries)
-    files = tree(entries, triplet, choices, version)
+    files = tree(entries, triplet, choices)
     package = pathlib.Path(folder, f"combray_{version}_{architecture}.deb").absolute()
     with tempfile.TemporaryDirectory() as stage:
         for entry in files:
@@ -115,7 +115,23 @@ def completion(place, name):
     return place + {"bash": name, "zsh/": f"_{name}", "fish": f"{name}.fish"}[place.removeprefix("usr/share/")[:4]]
 
 
-def tree(entries, triplet, choices, version):
+def package_version():
+    return f"{payload.version()}-1"
+
+
+def changelog():
+    """Debian's own changelog, beside that of Combray."""
+    return (f"combray ({package_version()}) unstable; urgency=medium\n\n  * Release: see changelog.gz.\n\n"
+            f" -- The Combray developers <combray@localhost>  {email.utils.format_datetime(moment())}\n")
+
+
+def copyright_text():
+    licence = (payload.ROOT / "LICENSE-MIT").read_text().split("\n\n", 2)[2]
+    indented = "\n".join(f" {line}" if line else " ." for line in licence.strip().splitlines())
+    return filled((TEMPLATES / "copyright").read_text(), {"EXPAT": indented})
+
+
+def tree(entries, triplet, choices):
     """All files of the package, where they lie."""
     own = home(triplet)
     files = {}
@@ -152,14 +168,10 @@ def tree(entries, triplet, choices, version):
         if source in entries:
             put(f"usr/lib/{triplet}/pkgconfig/{name}.pc",
                 content=entries[source].content.replace(b"prefix=${pcfiledir}/../..", f"prefix=/{own}".encode(), 1))
-    changes = f"combray ({version}) unstable; urgency=medium\n\n  * Release: see changelog.gz.\n\n"
-    changes += f" -- The Combray developers <combray@localhost>  {email.utils.format_datetime(moment())}\n"
     doc = "usr/share/doc/combray"
-    put(f"{doc}/changelog.Debian.gz", content=packed(changes.encode()))
+    put(f"{doc}/changelog.Debian.gz", content=packed(changelog().encode()))
     put(f"{doc}/changelog.gz", content=packed(entries["share/doc/combray/CHANGELOG.md"].content))
-    licence = (payload.ROOT / "LICENSE-MIT").read_text().split("\n\n", 2)[2]
-    indented = "\n".join(f" {line}" if line else " ." for line in licence.strip().splitlines())
-    put(f"{doc}/copyright", content=filled((TEMPLATES / "copyright").read_text(), {"EXPAT": indented}).encode())
+    put(f"{doc}/copyright", content=copyright_text().encode())
     missing = [file for *_, file, followers in choices.groups for file in (file, *(one[2] for one in followers))
                if file[1:] not in files and not any(path.startswith(f"{file[1:]}/") for path in files)]
     assert not missing, f"choices without files: {missing}"
