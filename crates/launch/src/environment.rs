@@ -26,15 +26,16 @@ pub(super) enum ServerEndpoint {
     Port { address: String, id: String },
 }
 
-/// Variables in which launchers give the number of processes that they started. Their presence does
-/// not mean that this process can connect to the launcher.
-const FOREIGN_SIZES: &[(&str, &str)] = &[
-    ("PMI_SIZE", "a launcher"),
-    ("OMPI_COMM_WORLD_SIZE", "Open MPI's mpirun"),
-    ("SLURM_STEP_NUM_TASKS", "Slurm's srun"),
-    ("PALS_NRANKS", "PALS"),
-    ("FLUX_JOB_SIZE", "Flux"),
-    ("MPI_LOCALNRANKS", "MPICH's or Intel MPI's launcher"),
+/// Variables in which launchers give the number of processes that they started, those with the rank
+/// of each process, and the launchers. Their presence does not mean that this process can connect
+/// to the launcher.
+const FOREIGN_SIZES: &[(&str, &str, &str)] = &[
+    ("PMI_SIZE", "PMI_RANK", "a launcher"),
+    ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "Open MPI's mpirun"),
+    ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "Slurm's srun"),
+    ("PALS_NRANKS", "PALS_RANKID", "PALS"),
+    ("FLUX_JOB_SIZE", "FLUX_TASK_RANK", "Flux"),
+    ("MPI_LOCALNRANKS", "MPI_LOCALRANKID", "MPICH's or Intel MPI's launcher"),
 ];
 
 pub(super) fn find(variable: impl Fn(&str) -> Option<String>) -> Result<FoundManager, JoinError> {
@@ -51,10 +52,17 @@ pub(super) fn find(variable: impl Fn(&str) -> Option<String>) -> Result<FoundMan
         None if has_pmix => return Ok(FoundManager::Pmix),
         None => {}
     }
-    for &(name, launcher) in FOREIGN_SIZES {
-        let size = variable(name).and_then(|text| text.trim().parse::<u32>().ok());
-        if let Some(size) = size.filter(|&size| size > 1) {
-            return Err(cannot_talk(name, size, launcher));
+    let number = |name: &str| variable(name).and_then(|text| text.trim().parse::<u32>().ok());
+    for &(name, rank, launcher) in FOREIGN_SIZES {
+        if let Some(size) = number(name).filter(|&size| size > 1) {
+            // Thousands of processes would explain it thousands of times.
+            return Err(match number(rank) {
+                Some(1..) => JoinError::new(format!(
+                    "{launcher} provides no connection over PMI or PMIx; the process with {rank}=0 \
+                     reports the remedy"
+                )),
+                _ => cannot_talk(name, size, launcher),
+            });
         }
     }
     Ok(FoundManager::Alone)
@@ -136,6 +144,16 @@ mod tests {
             let error = found(&[(name, "4")]).unwrap_err().to_string();
             let remedy = if name.starts_with("SLURM") { "srun --mpi=pmi2" } else { "combray run" };
             assert!(error.contains(name) && error.contains(remedy), "{error}");
+        }
+    }
+
+    #[test]
+    fn only_one_process_of_many_explains_why_they_have_no_server() {
+        for &(size, rank, _) in FOREIGN_SIZES {
+            let of = |own| found(&[(size, "4"), (rank, own)]).unwrap_err().to_string();
+            let (first, last) = (of("0"), of("3"));
+            assert!(first.contains("Start the program with") && first.contains(size), "{first}");
+            assert!(last.contains(&format!("{rank}=0")) && last.len() < 130, "{last}");
         }
     }
 
