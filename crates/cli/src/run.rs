@@ -64,6 +64,9 @@ pub fn run(words: &[OsString]) -> Result<i32, String> {
             match purpose {
                 RunMode::Show { machine } => dry_run::run(&plan, machine.as_deref()),
                 RunMode::Start => {
+                    if let Some(line) = network::describe_unfitting(&plan) {
+                        eprintln!("combray: {line}");
+                    }
                     crate::memory::calibrate_once();
                     let open_ahead = Some(runtime::open_ahead as launcher::OpenAhead);
                     let plan = JobPlan { open_ahead, ..*plan };
@@ -266,6 +269,8 @@ fn parse_with_hosts(words: &[OsString], default: &[Host]) -> Result<RunRequest, 
                     --dry-run to see what would run where"
             .to_owned());
     }
+    let set = plan.applications.iter().flat_map(|one| &one.variables);
+    ignored.extend(foreign::set_for_processes(set));
     foreign.set_networks(&mut plan)?;
     follow_environment(&mut plan)?;
     let shown = shows_allocation.then(|| {

@@ -258,6 +258,37 @@ fn variables_of_other_launchers_without_effect_are_listed() {
 }
 
 #[test]
+fn variables_that_are_not_known_here_and_interfaces_that_are_absent_are_reported() {
+    let with = |name: &str, words: &[&str]| {
+        outcome_of(combray(words).env(name, "nosuch0").output().unwrap())
+    };
+    let (_, _, err) = with("I_MPI_UNKNOWN", &["-v", "-n", "1", "true"]);
+    assert!(err.contains("without effect here: I_MPI_UNKNOWN"), "{err}");
+    let (code, _, err) = run(&["-n", "1", "-genv", "I_MPI_PIN", "0", "true"]);
+    assert!(code == Some(0) && err.contains("I_MPI_PIN for the processes"), "{err}");
+    for (code, _, err) in [
+        with("COMBRAY_NET", &["-n", "2", "true"]),
+        with("OMPI_MCA_btl_tcp_if_include", &["-n", "2", "true"]),
+        run(&["-n", "2", "-iface", "nosuch0", "true"]),
+    ] {
+        assert_eq!(code, Some(0));
+        assert!(err.contains("COMBRAY_NET is \"nosuch0\", which selects no network"), "{err}");
+    }
+    // The interfaces of other machines are not known here.
+    let (_, _, err) = run_on("a,b", &["-n", "2", "-iface", "nosuch0", "true"]);
+    assert_eq!(err, "");
+}
+
+#[test]
+fn bindings_are_reported_with_the_hosts_where_there_are_several() {
+    let (code, _, err) = run_on("a,b", &["-n", "2", "--report-bindings", "true"]);
+    assert_eq!(code, Some(0));
+    assert!(err.contains("combray: rank 0 on ") && err.contains("combray: rank 1 on "), "{err}");
+    let (_, _, err) = run(&["-n", "1", "--report-bindings", "true"]);
+    assert!(err.contains("combray: rank 0: "), "{err}");
+}
+
+#[test]
 fn an_allocation_that_cannot_be_used_is_an_error() {
     let slurm = [("SLURM_JOB_NUM_NODES", "3")];
     let (code, out, err) = in_allocation(&slurm, &["-n", "2", "echo", "started"]);

@@ -50,9 +50,44 @@ pub fn found_rails(text: &str) -> Result<Vec<FoundRail>, DriverError> {
     Ok(all)
 }
 
+/// Describes to users that their configuration selects no network interface of this machine, and
+/// which ones the default would use; `None`: it selects one, or is the default or invalid.
+pub fn describe_unfitting(text: &str) -> Option<String> {
+    let rails = |text: &str| {
+        let selection = NetworkSelection::parse(text).ok()?;
+        let wanted = wanted_networks(text).ok()?.into_iter();
+        Some(wanted.map(|network| (network.survey)(&selection)).collect::<Vec<_>>())
+    };
+    // A driver that lists no rails at all may have one nevertheless.
+    let is_fitting =
+        |all: &Vec<FoundRail>| all.is_empty() || all.iter().any(|rail| rail.obstacle.is_none());
+    if text.trim().is_empty() || rails(text)?.iter().any(is_fitting) {
+        return None;
+    }
+    let usual = rails("")?.into_iter().flatten().filter(|rail| rail.obstacle.is_none());
+    let usual: Vec<String> = usual.map(|rail| rail.name).collect();
+    let usual = if usual.is_empty() { "none".to_owned() } else { usual.join(", ") };
+    Some(format!(
+        "COMBRAY_NET is \"{text}\", which selects no network interface of this machine; by default \
+         it uses {usual}"
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_configuration_that_no_interface_fits_is_described() {
+        let described = describe_unfitting("nosuch0").unwrap();
+        assert!(
+            described.contains("\"nosuch0\"") && described.contains("by default"),
+            "{described}"
+        );
+        for fitting in ["", " ", "lo", "tcp:lo", "datagram", "nosuch0,datagram", "10.0.0.0/99"] {
+            assert_eq!(describe_unfitting(fitting), None, "{fitting}");
+        }
+    }
 
     #[test]
     fn what_is_said_chooses_drivers() {

@@ -11,7 +11,7 @@ use driver::{
     ProgramState, Regions, Rendezvous, Settings, SharedBytesMut, Sink, Stores, When,
 };
 
-use crate::networks::wanted_networks;
+use crate::networks::{describe_unfitting, wanted_networks};
 use crate::numbered::{NetworkRails, NumberedSink};
 use crate::table::{MACHINE, MachineDriver, PeerBell};
 use memory::Buffer;
@@ -23,6 +23,8 @@ pub struct Rails {
     own: Loopback,
     machine: MachineDriver,
     networks: Vec<NetworkRails>,
+    /// The user's configuration of networks.
+    configuration: String,
     /// The doorbell on which this process sleeps when it waits for its own machine only.
     bell: Option<Arc<dyn Doorbell>>,
     /// Whether any peer is reached within the machine.
@@ -86,6 +88,7 @@ impl Rails {
             own: Loopback::new(own),
             machine,
             networks: Vec::new(),
+            configuration: settings.networks.clone(),
             bell,
             is_machine_used: false,
             rounds: 0,
@@ -441,6 +444,9 @@ impl Rails {
         }
         if is_known {
             return Ok(connection);
+        }
+        if self.network_rails().next().is_none() {
+            failures.extend(describe_unfitting(&self.configuration));
         }
         if self.machine.is_on_machine(gate) {
             let over_networks = failures.join("; ");

@@ -66,7 +66,8 @@ pub fn asked_for(options: &DoctorOptions) -> Result<(Option<Finding>, Vec<String
 
 /// The finding about variables of other launchers without effect, if any are set.
 pub fn foreign_variables() -> Option<Finding> {
-    let names = foreign::here().without_effect();
+    let variables = foreign::here();
+    let names = variables.without_effect();
     let found = format!("without effect: {}", names.join(", "));
     let remedy = "docs/user/launching.md lists the variables of other launchers that have one";
     (!names.is_empty()).then(|| Finding::note("other launchers", found, remedy))

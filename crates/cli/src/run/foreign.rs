@@ -112,17 +112,34 @@ pub fn host_wait() -> Duration {
     if env::var(name).is_ok_and(|role| role == launcher) { POD_WAIT } else { Duration::ZERO }
 }
 
-/// The variables of other launchers that are set.
+/// How the names of variables of other libraries and their launchers begin.
+const FAMILIES: [&str; 7] =
+    ["OMPI_MCA_", "PRTE_MCA_", "PMIX_MCA_", "HYDRA_", "MPIR_CVAR_", "MPICH_", "I_MPI_"];
+
+/// How the names of those end that say where a library is installed.
+const PLACES: [&str; 3] = ["_ROOT", "_HOME", "_DIR"];
+
+/// The variables of other launchers and libraries that are set.
 #[derive(Debug)]
-pub struct ForeignVariables(Vec<(&'static str, VariableEffect, String)>);
+pub struct ForeignVariables {
+    /// Those of the table, with their values.
+    listed: Vec<(&'static str, VariableEffect, String)>,
+    /// The names of others, sorted.
+    others: Vec<String>,
+}
 
 /// Those of the environment.
 pub fn here() -> ForeignVariables {
-    read(|name| env::var(name).ok())
+    let all = env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    read(|name| env::var(name).ok(), all)
 }
 
-/// Those that `variable` gives. Empty ones are left out, and so are refused switches that are off.
-fn read(variable: impl Fn(&str) -> Option<String>) -> ForeignVariables {
+/// Those that `variable` gives, and of `names` those that the table lacks. Empty ones are left out,
+/// and so are refused switches that are off.
+fn read(
+    variable: impl Fn(&str) -> Option<String>,
+    names: impl Iterator<Item = String>,
+) -> ForeignVariables {
     let is_set = |name, effect, value: &str| {
         let is_switch = effect == Oversubscribe || name == "OMPI_MCA_rmaps_base_no_schedule_local";
         if is_switch { !is_no(value) } else { !value.is_empty() }
@@ -131,7 +148,14 @@ fn read(variable: impl Fn(&str) -> Option<String>) -> ForeignVariables {
         let value = variable(name)?.trim().to_owned();
         is_set(name, effect, &value).then_some((name, effect, value))
     });
-    ForeignVariables(all.collect())
+    let is_other = |name: &String| {
+        FAMILIES.iter().any(|family| name.starts_with(family))
+            && !PLACES.iter().any(|end| name.ends_with(end))
+            && VARIABLES.iter().all(|(listed, _)| listed != name)
+    };
+    let mut others: Vec<String> = names.filter(is_other).collect();
+    others.sort();
+    ForeignVariables { listed: all.collect(), others }
 }
 
 impl ForeignVariables {
@@ -140,7 +164,7 @@ impl ForeignVariables {
     /// # Errors
     /// A message for the user: two of them have different values.
     fn only(&self, effect: VariableEffect) -> Result<Option<(&'static str, &str)>, String> {
-        let mut all = self.0.iter().filter(|(_, one, _)| *one == effect);
+        let mut all = self.listed.iter().filter(|(_, one, _)| *one == effect);
         let Some((name, _, value)) = all.next() else { return Ok(None) };
         match all.find(|(_, _, other)| other != value) {
             Some((second, _, other)) => Err(format!(
@@ -184,7 +208,7 @@ impl ForeignVariables {
     pub fn set_hosts(&self, plan: &mut JobPlan) -> Result<Option<&'static str>, String> {
         let has_hosts = plan.applications.iter().any(|one| !one.hosts.is_empty());
         let has_ranks = !plan.rankfile.is_empty();
-        for (name, effect, _) in &self.0 {
+        for (name, effect, _) in &self.listed {
             let Refused(remedy) = effect else { continue };
             let is_replaced = has_ranks || (has_hosts && *remedy == NAME_HOSTS);
             if !is_replaced {
@@ -277,10 +301,33 @@ impl ForeignVariables {
     }
 
     /// The variables that have no effect.
-    pub fn without_effect(&self) -> Vec<&'static str> {
-        let all = self.0.iter().filter(|(_, effect, _)| *effect == Nothing);
-        all.map(|(name, _, _)| *name).collect()
+    pub fn without_effect(&self) -> Vec<&str> {
+        let all = self.listed.iter().filter(|(_, effect, _)| *effect == Nothing);
+        all.map(|(name, _, _)| *name).chain(self.others.iter().map(String::as_str)).collect()
     }
+}
+
+/// Describes to users the variables among `set`, those that options set for processes, that would
+/// have an effect on the launcher if its own environment had them.
+pub fn set_for_processes<'a>(
+    set: impl Iterator<Item = (&'a OsString, &'a OsString)>,
+) -> Vec<String> {
+    let is_unread = |(name, value): &(&OsString, &OsString)| {
+        let is_listed = |(listed, effect): &(&str, VariableEffect)| {
+            name.as_os_str() == *listed && *effect != Nothing
+        };
+        VARIABLES.iter().any(|one| is_listed(one)) && env::var_os(name).as_ref() != Some(*value)
+    };
+    let mut all: Vec<String> = set
+        .filter(is_unread)
+        .map(|(name, _)| {
+            let name = name.to_string_lossy();
+            format!("{name} for the processes (export it, so that the launcher has it, too)")
+        })
+        .collect();
+    all.sort();
+    all.dedup();
+    all
 }
 
 /// Whether the value of a switch is one of those that say no.
@@ -302,10 +349,19 @@ mod tests {
     use launcher::binding::Bind;
 
     fn of(variables: &[(&str, &str)]) -> ForeignVariables {
-        read(|wanted| {
+        let value = |wanted: &str| {
             let pair = variables.iter().find(|(name, _)| *name == wanted);
             pair.map(|(_, value)| (*value).to_owned())
-        })
+        };
+        read(value, variables.iter().map(|(name, _)| (*name).to_owned()))
+    }
+
+    #[test]
+    fn variables_that_are_not_in_the_table_have_no_effect() {
+        let names =
+            ["PATH", "MPICH_HOME", "I_MPI_DEBUG", "I_MPI_ROOT", "HYDRA_IFACE", "OMPI_MCA_btl"];
+        let all = of(&names.map(|name| (name, "1")));
+        assert_eq!(all.without_effect(), ["I_MPI_DEBUG", "OMPI_MCA_btl"]);
     }
 
     /// The plan of one program with these variables, and the variable that named the hosts.
@@ -385,6 +441,14 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn variables_that_only_processes_get_are_reported() {
+        let pairs = [("I_MPI_PIN", "0"), ("I_MPI_PIN_ORDER", "x"), ("A", "1"), ("I_MPI_PIN", "0")];
+        let pairs = pairs.map(|(name, value)| (OsString::from(name), OsString::from(value)));
+        let found = set_for_processes(pairs.iter().map(|(name, value)| (name, value)));
+        assert!(found.len() == 1 && found[0].starts_with("I_MPI_PIN for"), "{found:?}");
     }
 
     #[test]

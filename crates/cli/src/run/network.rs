@@ -1,11 +1,28 @@
 //! The network between the hosts, from a file that the user names.
 
 use std::env;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 
 use base::variables;
+use launcher::{JobPlan, is_this_machine};
 use topology::{Cluster, HostNetwork};
+
+/// Describes to users that no network interface of this machine is among those that they selected,
+/// if the whole job runs here: then nothing fails that would show it.
+pub fn describe_unfitting(plan: &JobPlan) -> Option<String> {
+    let mut hosts = plan.applications.iter().flat_map(|one| &one.hosts);
+    if !plan.rankfile.is_empty() || hosts.any(|host| !is_this_machine(&host.name)) {
+        return None;
+    }
+    let of_programs = plan.applications.iter().find_map(|one| {
+        let value = one.variables.get(OsStr::new(variables::NET));
+        value.cloned()
+    });
+    let text = of_programs.or_else(|| env::var_os(variables::NET))?;
+    runtime::describe_unfitting(text.to_str()?)
+}
 
 /// Reads the network between the hosts from the file that `COMBRAY_NETWORK` names, if any.
 pub fn network() -> Result<Option<HostNetwork>, String> {
