@@ -314,7 +314,11 @@ impl LocalProcesses {
         let (rank, program) = start.ranks[place];
         let mut lines = Vec::new();
         if start.reports_bindings {
-            lines.push(format!("rank {rank}: {}", cpuset_assignment.describe(place)));
+            // The launcher may show lines of several machines.
+            let has_others = start.size as usize > start.ranks.len();
+            let on = has_others.then(|| format!(" on {}", process::host_name()));
+            let on = on.unwrap_or_default();
+            lines.push(format!("rank {rank}{on}: {}", cpuset_assignment.describe(place)));
         }
         if start.reports_pools {
             let program = &start.programs[program as usize];
