@@ -14,6 +14,7 @@ use crate::raster;
 #[derive(clap::Args)]
 pub struct PsOptions {
     /// The job, by the process number of its launcher; without it, the only job that runs
+    #[arg(value_parser = job_number)]
     job: Option<u32>,
     /// Prints JSON: one line
     #[arg(long)]
@@ -36,6 +37,11 @@ pub struct PsOptions {
 /// Parses a number of seconds to nanoseconds.
 fn seconds(text: &str) -> Result<u64, String> {
     variables::trace_last(text).ok_or_else(|| "not a number of seconds".to_owned())
+}
+
+/// Parses the process number of a launcher.
+pub fn job_number(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| "it is not the number of a job; combray ps lists them".to_owned())
 }
 
 /// Prints the state of a job. Returns the exit code, which is 1 if there is no job.

@@ -13,6 +13,7 @@ pub struct ResizeOptions {
     #[arg(allow_hyphen_values = true, value_parser = change)]
     size: SizeChange,
     /// The job, by the process number of its launcher; without it, the only job that runs
+    #[arg(value_parser = ps::job_number)]
     job: Option<u32>,
     /// Hosts for new processes, which need not belong to the job: a,b:2
     #[arg(long, value_name = "LIST")]

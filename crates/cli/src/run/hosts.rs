@@ -111,6 +111,12 @@ fn set(place: &str, host: &mut Host, word: &str) -> Result<(), String> {
     match name {
         "slots" | "cpu" | "count" => host.slots = Some(number(place, word, value)?),
         "max_slots" | "max-slots" => host.slots_max = Some(number(place, word, value)?),
+        "ifhn" => {
+            return Err(format!(
+                "{place}: \"{word}\" chooses a network interface of one host; leave it out, and \
+                 choose those of all hosts by name or network: -iface 10.1.0.0/16"
+            ));
+        }
         _ => {
             return Err(format!(
                 "{place}: \"{word}\" is not known; a line is \"name\", \"name:slots\" or \
@@ -217,6 +223,7 @@ mod tests {
         assert_eq!(read(&both.replace("\td", "")).unwrap(), "a/4/6 b/2/- c/-/-");
         assert!(read("a slots\n").unwrap_err().contains("no number of slots"));
         assert!(read("# nothing\n").unwrap_err().contains("names no host"));
+        assert!(read("a:2 ifhn=ib0\n").unwrap_err().contains("-iface"));
         fs::remove_file(&path).unwrap();
         assert!(read_file("-f", path.as_os_str()).unwrap_err().contains("cannot be read"));
         let endless = read_file("-f", OsStr::new("/dev/zero")).unwrap_err();
