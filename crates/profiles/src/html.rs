@@ -5,6 +5,9 @@ use crate::page;
 use crate::words::{self, CALL_HEADER, percent, seconds};
 use crate::{CallSummary, JobProfile, LateRank, TimeSplit};
 
+/// The maximum number of hosts that are named.
+const HOSTS_MAX: usize = 8;
+
 /// The maximum number of rows of each table.
 const ROWS_MAX: usize = 40;
 
@@ -40,8 +43,10 @@ pub(crate) fn page(profile: &JobProfile) -> String {
     let mut text = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width\"><title>{title}</title>\
-         <style>{STYLE}</style></head><body>\n<h1>{title}</h1>\n<p>{} ranks, {}: {} computing, {} \
-         communicating, {} waiting.</p>\n",
+         <style>{STYLE}</style></head><body>\n<h1>{title}</h1>\n<p class=\"soft\">Combray {}, on {}</p>\n\
+         <p>{} ranks, {}: {} computing, {} communicating, {} waiting.</p>\n",
+        base::VERSION,
+        hosts(profile),
         profile.ranks.len(),
         seconds(profile.seconds),
         share(total.computing),
@@ -65,12 +70,26 @@ pub(crate) fn page(profile: &JobProfile) -> String {
     let lent = table(&page::LENDING_HEADER, page::lending(profile).into_iter());
     text += &section(page::LENDING_TITLE, &lent);
     text += &section("Bytes from rank to rank", &matrix(profile));
-    text += &section("Counted by the library, of all ranks together", &variables(profile));
+    text += &folded(
+        "Counted by the library, of all ranks together",
+        "combray info --variables explains these variables",
+        &variables(profile),
+    );
     // A `<` in the data could end this element.
     let data = profile.to_json().replace('<', "\\u003c");
     text + &format!(
         "<script type=\"application/json\" id=\"profile\">{data}</script>\n</body></html>\n"
     )
+}
+
+/// The names of the hosts in the order of their ranks: of many, the first ones.
+fn hosts(profile: &JobProfile) -> String {
+    let mut names: Vec<&str> = profile.ranks.iter().map(|rank| rank.host.as_str()).collect();
+    names.dedup();
+    let more = names.len().saturating_sub(HOSTS_MAX);
+    names.truncate(HOSTS_MAX);
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    escaped(&names.join(", ")) + &more
 }
 
 /// Paragraphs of text, as the page of text has them.
@@ -83,6 +102,17 @@ fn section(title: &str, content: &str) -> String {
     match content.is_empty() {
         true => String::new(),
         false => format!("<h2>{title}</h2>\n<div class=\"wide\">{content}</div>\n"),
+    }
+}
+
+/// A section that is shown when its title is clicked.
+fn folded(title: &str, note: &str, content: &str) -> String {
+    match content.is_empty() {
+        true => String::new(),
+        false => format!(
+            "<details><summary>{title}</summary>\n<p class=\"soft\">{note}</p>\n\
+             <div class=\"wide\">{content}</div>\n</details>\n"
+        ),
     }
 }
 

@@ -116,6 +116,7 @@ fn the_html_page_has_what_the_text_has() {
         assert!(text.replace("\n  ", " ").contains(both), "{both}: {text}");
         assert!(html.replace("<br>  ", " ").contains(both), "{both}: {html}");
     }
+    assert!(html.contains(&format!("Combray {}, on n1<", base::VERSION)), "{html}");
 }
 
 #[test]
