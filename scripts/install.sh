@@ -4,7 +4,8 @@
 # PROFILE is one of cargo's: release if it is not given; quick, for trying a change; dev. With
 # --for-tests only libmpi_abi.so.1 has that profile. The command and the libraries for programs that
 # were built for other MPIs are compiled as unit tests are, so that they share what those compile;
-# target/for-tests.sha256 lists them, as they are nothing for packages.
+# target/for-tests.sha256 lists them, as they are nothing for packages, and all that has another
+# profile than release.
 # Nothing in the prefix names its own place, so it can be moved afterwards.
 set -euo pipefail
 if [ $# -lt 1 ] || [ $# -gt 3 ] || [ "${3:---for-tests}" != --for-tests ]; then
@@ -66,7 +67,9 @@ scripts/install-dialects.sh "$prefix" "$others"
 scripts/install-openmp.sh "$prefix" "$others"
 install_new 755 "$command/combray" "$prefix/bin/combray"
 rm -f "$target/for-tests.sha256"
-if [ $# -eq 3 ]; then
+if [ "$profile" != release ]; then
+    sha256sum "$prefix"/bin/combray "$prefix"/lib/libmpi_abi.so.1 "$prefix"/lib/combray/*.so "$prefix"/lib/combray/*/lib{mpi,gomp}.so.* >"$target/for-tests.sha256"
+elif [ $# -eq 3 ]; then
     sha256sum "$prefix"/bin/combray "$prefix"/lib/combray/*/lib{mpi,gomp}.so.* >"$target/for-tests.sha256"
 fi
 for name in mpicc mpicxx mpic++ mpiCC mpifort mpif77 mpif90 mpirun mpiexec; do
@@ -103,7 +106,9 @@ install -m 644 packaging/combray.supp "$prefix/share/combray/"
 install -m 644 README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT "$prefix/share/doc/combray/"
 "$prefix/bin/combray" manual "$prefix/share"
 # On this machine's processor, whatever the libraries are built for.
-env -u CARGO_BUILD_TARGET cargo run --quiet --package xtask -- man-pages "$prefix/share"
+task() { env -u CARGO_BUILD_TARGET cargo run --quiet --package xtask -- "$@"; }
+task man-pages "$prefix/share"
+task installed-pages "$prefix/share/doc/combray"
 # It finds the library from its own place, as the wrapper's programs do not.
 make --no-print-directory -s -B -C bench/programs MPICC="${CC:-cc} -I$prefix/include" \
     LIBS="-L$prefix/lib -lmpi_abi '-Wl,-rpath,\$\$ORIGIN/..'" OUT="$prefix/lib/combray/combray-bench"
