@@ -66,6 +66,21 @@ fn links_of_pages_lead_somewhere() {
 const LIST: &str = "llms.txt";
 
 #[test]
+fn the_index_of_pages_for_users_has_each_page_with_its_title() {
+    let folder = workspace().join("docs/user");
+    let index = read(&folder.join("README.md"));
+    let missing = |page: PathBuf| {
+        let text = read(&page);
+        let title = text.lines().next()?.trim_start_matches('#').trim().to_owned();
+        let line = format!("- [{title}]({})", page.file_name()?.to_str()?);
+        (!index.lines().any(|one| one == line))
+            .then(|| format!("docs/user/README.md lacks the line {line}"))
+    };
+    let pages = files_with(&folder, &["md"]).into_iter();
+    report(pages.filter(|page| !page.ends_with("README.md")).filter_map(missing).collect());
+}
+
+#[test]
 fn the_list_of_pages_has_each_page_for_users_with_its_title() {
     let root = workspace();
     let list = read(&root.join(LIST));
