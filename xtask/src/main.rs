@@ -2,8 +2,8 @@
 //! `cargo xtask codegen --check` checks whether they are current. `cargo xtask fortran-programs
 //! FOLDER` writes the programs that call every Fortran routine into a folder, `cargo xtask
 //! man-pages SHARE` the man pages of all functions, and `cargo xtask site-pages FOLDER` the pages
-//! of the site about them. `cargo xtask installed-pages FOLDER` removes the links of installed pages
-//! that lead to files which are not installed.
+//! of the site about them. `cargo xtask installed-pages FOLDER` removes links to files that are not
+//! installed from the pages below a folder.
 
 #![forbid(unsafe_code)]
 
