@@ -313,10 +313,9 @@ pub fn set_for_processes<'a>(
     set: impl Iterator<Item = (&'a OsString, &'a OsString)>,
 ) -> Vec<String> {
     let is_unread = |(name, value): &(&OsString, &OsString)| {
-        let is_listed = |(listed, effect): &(&str, VariableEffect)| {
-            name.as_os_str() == *listed && *effect != Nothing
-        };
-        VARIABLES.iter().any(|one| is_listed(one)) && env::var_os(name).as_ref() != Some(*value)
+        let mut listed = VARIABLES.iter().filter(|(_, effect)| *effect != Nothing);
+        listed.any(|(listed, _)| name.as_os_str() == *listed)
+            && env::var_os(name).as_ref() != Some(*value)
     };
     let mut all: Vec<String> = set
         .filter(is_unread)
