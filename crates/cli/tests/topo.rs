@@ -84,6 +84,7 @@ fn pictures_are_written() {
     fs::remove_dir_all(&folder).unwrap();
     let svg = String::from_utf8(svg.1).unwrap();
     assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
+    assert!(svg.contains("white: hardware thread") && !svg.contains("coloured:"));
     for word in ["two-sockets", "NUMA node 1, 60 GiB", ">31</text>", "network eth0"] {
         assert!(svg.contains(word), "{word}");
     }

@@ -49,9 +49,14 @@ struct Draft {
     height: usize,
 }
 
-/// Arranges a machine with the processes on it.
+/// Arranges a machine with the processes on it, and a legend for the boxes with only a number.
 pub fn arrange(topology: &Topology, processes: &[ShownProcess]) -> Picture {
     let mut root = Draft::of_object(topology, topology.root(), processes);
+    let mut legend = vec!["white: hardware thread".to_owned()];
+    if !processes.is_empty() {
+        legend.push("coloured: process, by rank".to_owned());
+    }
+    root.rows.push(vec![Draft::new(color(Kind::Machine), legend)]);
     root.measure();
     let mut picture =
         Picture { width: root.width + 2 * GAP, height: root.height + 2 * GAP, boxes: Vec::new() };
