@@ -20,6 +20,8 @@ use crate::workers;
 
 /// A kernel thread. Only itself uses it.
 pub struct Thread {
+    /// Its number in the system.
+    pub number: u32,
     pub team: Cell<&'static ThreadTeam>,
     /// Its number in the team.
     pub id: Cell<u32>,
@@ -46,6 +48,9 @@ pub struct Thread {
     pub place: Cell<Option<u32>>,
     /// The places of the threads of the regions that it opens.
     pub partition: Cell<Partition>,
+    /// Its home, and that to which it is bound, if there are homes; a length of 0: none yet.
+    pub home: Cell<Partition>,
+    pub bound_home: Cell<Partition>,
     /// What it was in before it opened regions, the innermost last.
     pub opened: Own<Vec<FormerPlace>>,
     /// The teams that it has opened regions with: for each depth one of one thread and one of more.
@@ -66,6 +71,7 @@ pub struct FormerPlace {
     task: TaskRef,
     deque: &'static Deque,
     partition: Partition,
+    home: Partition,
 }
 
 impl Thread {
@@ -97,6 +103,7 @@ impl Thread {
         team.region.set(Region { construct, single, ..Region::outermost(controls) });
         let deque = team.deques.first();
         let made = Box::into_raw(Box::new(Self {
+            number: sys::process::thread_id(),
             team: Cell::new(team),
             id: Cell::new(0),
             construct: Cell::new(construct),
@@ -111,6 +118,8 @@ impl Thread {
             tool: ToolData::default(),
             place: Cell::new(None),
             partition: Cell::default(),
+            home: Cell::default(),
+            bound_home: Cell::default(),
             opened: Own::default(),
             teams: Own::default(),
             kept: Own::default(),
@@ -159,6 +168,7 @@ impl Thread {
             task: self.task.replace(task),
             deque: self.deque.replace(deque),
             partition: self.partition.get(),
+            home: self.home.get(),
         };
         if is_in {
             self.next_construct();
@@ -178,6 +188,7 @@ impl Thread {
         self.task.set(to.task);
         self.deque.set(to.deque);
         self.partition.set(to.partition);
+        self.home.set(to.home);
     }
 
     /// Goes to the slot of the next construct that shares work.
