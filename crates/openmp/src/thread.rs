@@ -13,7 +13,7 @@ use crate::own::Own;
 use crate::places::{self, Partition, Post};
 use crate::reductions::Private;
 use crate::slots::{SLOTS, Slot};
-use crate::tasks::{Task, TaskRef};
+use crate::tasks::{self, Task, TaskRef};
 use crate::team::{Region, ThreadTeam};
 use crate::tools::{self, ToolData};
 use crate::workers;
@@ -35,8 +35,10 @@ pub struct Thread {
     pub part: Cell<(u64, u64)>,
     /// Whether that loop posts what it has finished.
     pub single: Cell<u32>,
-    /// What it runs.
+    /// What it runs, or the parent of that.
     pub task: Own<TaskRef>,
+    /// Whether it runs an included task for which there is no [`Task`] yet: most need none.
+    pub is_in_bare_task: Cell<bool>,
     /// Where it puts tasks of its team.
     pub deque: Cell<&'static Deque>,
     /// Memory for its next tasks.
@@ -112,6 +114,7 @@ impl Thread {
             part: Cell::new((0, 0)),
             single: Cell::new(single),
             task: Own::new(TaskRef::implicit(None, controls, None, team, deque.bottom())),
+            is_in_bare_task: Cell::new(false),
             deque: Cell::new(deque),
             blocks: TaskBlocks::default(),
             uses: Own::default(),
@@ -137,6 +140,9 @@ impl Thread {
     /// The task that it runs. The caller uses it only as long as the thread is in the construct or
     /// routine for which it asks: the task goes on after that.
     pub fn task(&self) -> &Task {
+        if self.is_in_bare_task.get() {
+            tasks::complete_bare_task(self);
+        }
         let task = self.task.see(|task| std::ptr::from_ref(&**task));
         // SAFETY: the thread, or a caller that runs another task in between, has a reference until
         // the task ends.
@@ -154,6 +160,7 @@ impl Thread {
             let group = region.group.clone();
             (group, region.controls, region.construct, region.single, region.is_in_construct)
         });
+        debug_assert!(!self.is_in_bare_task.get(), "the size of a region depends on its task");
         // The thread that opened the region has provided it.
         let deque = team.deques.of(id).unwrap_or(team.deques.first());
         let task = TaskRef::implicit(Some(self), controls, group, team, deque.bottom());

@@ -49,6 +49,11 @@ pub unsafe extern "C" fn GOMP_task(
     let thread = Thread::current();
     let has_event = flags & HAS_EVENT != 0;
     let is_deferred = is_deferred && (has_event || may_defer(thread));
+    let is_plain = flags & (FINAL | DEPENDS | HAS_EVENT) == 0 && copy.is_none();
+    if !is_deferred && is_plain && !observers::are_there() {
+        tasks::run_included(thread, body, data);
+        return;
+    }
     let work = if is_deferred || copy.is_some() {
         // SAFETY: by the contract.
         unsafe { TaskWork::copying(thread, body, data, copy, (bytes as usize, align as usize)) }
