@@ -2,9 +2,9 @@
 //! threads or processes lend each other cores.
 //!
 //! A team is a bubble in that of the thread which opened it: the threads of an outermost team are
-//! spread over the nodes, and the teams that they open stay on the nodes of their thread. Threads of
-//! this library are bound to all cores of their home, so that the kernel balances the load inside;
-//! threads of the program keep their affinity, as processes that they start inherit it.
+//! spread over the nodes, and the teams that they open stay on the nodes of their thread. Threads
+//! of this library are bound to all cores of their home, so that the kernel balances the load
+//! inside; threads of the program keep their affinity, as processes that they start inherit it.
 
 use std::ops::Range;
 use std::sync::{OnceLock, PoisonError};

@@ -118,8 +118,8 @@ impl Worker {
     }
 
     /// Moves to another core if this one is that of the thread that opened the region, and each
-    /// thread of all regions could have one. The system leaves threads that wait for each other on one
-    /// core.
+    /// thread of all regions could have one. The system leaves threads that wait for each other on
+    /// one core.
     fn leave_core_of(&self, team: &ThreadTeam) {
         let core = team.region.see(|region| region.core);
         let has_room = team.size() as usize <= borrowing::usable_cores() && !waiting::is_crowded();
