@@ -1,8 +1,9 @@
-// Run by guest.sh on a machine with four NUMA nodes of two cores each, on Combray's library of OpenMP:
-//   teams           with OMP_PLACES=cores and OMP_PROC_BIND=spread,close: a team of four threads, each of which
-//                   opens a team of two. Counts threads and pages on the node of their outer thread.
-//   teams uneven    a team of eight threads, each of which opens a team of two with memory that it has named; two
-//                   threads have eight times as much to do as the others. Counts after teams could move.
+// Run by guest.sh on a machine with four NUMA nodes of two cores each, on Combray's library of
+// OpenMP. "teams", with OMP_PLACES=cores and OMP_PROC_BIND=spread,close: a team of four threads,
+// each of which opens a team of two; counts threads and pages on the node of their outer thread.
+// "teams uneven": a team of eight threads, each of which opens a team of two with memory that it
+// has named; two threads have eight times as much to do as the others; counts after teams could
+// move.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <omp.h>
@@ -56,7 +57,7 @@ static int uneven(void) {
                 nodes[omp_get_thread_num()] = sched_getcpu() / 2;
             }
             if (round == ROUNDS - 1) {
-                // The library binds its own threads; the first one of the first team is the program's.
+                // The first thread of the first team is the program's, and not bound.
                 node[zone] = nodes[1];
                 together += zone == 0 || nodes[0] == nodes[1];
                 for (int page = 0; page < PAGES; page++) pages += node_of(memory[zone] + page * PAGE) == nodes[1];

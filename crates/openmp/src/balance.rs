@@ -10,8 +10,8 @@ use crate::thread::Thread;
 
 /// For how long loads are measured, at least and at most: each move doubles the time until the next
 /// one, as loads that change all the time are not worth the moves of memory.
-const WINDOW_MIN: Duration = Duration::from_millis(20);
-const WINDOW_MAX: Duration = Duration::from_millis(1280);
+const LOAD_WINDOW_MIN: Duration = Duration::from_millis(20);
+const LOAD_WINDOW_MAX: Duration = Duration::from_millis(1280);
 
 /// Loads of less processor time, all together, say nothing.
 const LOAD_LEAST: Duration = Duration::from_millis(10);
@@ -32,7 +32,7 @@ pub struct Balance {
 
 impl Default for Balance {
     fn default() -> Self {
-        Self { window: None, length: WINDOW_MIN, was_unequal: false }
+        Self { window: None, length: LOAD_WINDOW_MIN, was_unequal: false }
     }
 }
 
@@ -107,11 +107,11 @@ impl Balance {
         // A load that was unequal once may have been disturbed.
         let was_unequal = std::mem::replace(&mut self.was_unequal, moved.is_some());
         if moved.is_none() {
-            self.length = (self.length / 2).max(WINDOW_MIN);
+            self.length = (self.length / 2).max(LOAD_WINDOW_MIN);
         }
         let moved = moved.filter(|_| was_unequal)?;
         self.was_unequal = false;
-        self.length = (self.length * 2).min(WINDOW_MAX);
+        self.length = (self.length * 2).min(LOAD_WINDOW_MAX);
         Some(moved)
     }
 }
