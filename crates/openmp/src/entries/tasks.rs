@@ -26,7 +26,7 @@ const STRICT: c_uint = 1 << 14;
 
 /// A thread that has so many tasks waiting runs the next ones at once, and so does a task with so
 /// many children for each thread of the team that have not finished: they may wait for others.
-const WAITING_MAX: usize = 64;
+const QUEUED_TASKS_MAX: usize = 64;
 const CHILDREN_MAX: u32 = 1024;
 
 /// Submits a task, or runs it before it returns.
@@ -91,7 +91,7 @@ fn may_defer(thread: &Thread) -> bool {
     let task = thread.task();
     size > 1
         && !task.is_final()
-        && thread.deque.get().len() < WAITING_MAX
+        && thread.deque.get().len() < QUEUED_TASKS_MAX
         && task.children() < CHILDREN_MAX.saturating_mul(size)
 }
 
