@@ -79,6 +79,11 @@ memory_follows: well" "$(timeout 60 $bin/mpiexec -n 1 --bind-to none build/numa/
 expect teams "teams: 12 of 12 outer threads, 24 of 24 threads, 1536 of 1536 pages on their node" \
     "$(OMP_PLACES=cores OMP_PROC_BIND=spread,close timeout 60 $bin/combray openmp build/numa/teams 2>&1)"
 
+# A team of two threads for each node, each of which opens a team; the first two have most of the
+# work, and all memory is on one node at first.
+expect uneven_teams "uneven: heavy teams apart, 8 of 8 teams together, 512 of 512 pages with their team, 0 refused, EPERM outside" \
+    "$(timeout 60 $bin/combray openmp build/numa/teams uneven 2>&1)"
+
 expect reordered "8 edges between nodes, 4 when reordered" \
     "$($bin/mpiexec -n 8 --map-by numa --bind-to core build/numa/near ring 2>&1)"
 

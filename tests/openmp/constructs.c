@@ -462,6 +462,64 @@ static void tasks(void) {
     expect("detach", detached, 11);
 }
 
+// More tasks than wait in a queue: the rest run at once, and are tasks nevertheless.
+static void many_tasks(void) {
+    long grandchildren = 0, wrong = 0, inside = 0, waited = 0, threads = 0, chained = 0;
+#pragma omp parallel num_threads(3)
+#pragma omp single
+    {
+        omp_set_num_threads(5);
+        for (int i = 0; i < 2000; i++) {
+#pragma omp task firstprivate(i) shared(grandchildren, wrong, inside, waited, threads, chained)
+            {
+                if (i % 3 == 0) {
+                    long done = 0;
+                    for (int j = 0; j < 3; j++) {
+#pragma omp task shared(done, grandchildren)
+                        {
+#pragma omp atomic
+                            done++;
+#pragma omp atomic
+                            grandchildren++;
+                        }
+                    }
+#pragma omp taskwait
+                    if (done != 3) {
+#pragma omp atomic
+                        wrong++;
+                    }
+                } else if (i % 3 == 1) {
+                    omp_set_num_threads(7);
+                    if (omp_in_parallel() && omp_get_max_threads() == 7) {
+#pragma omp atomic
+                        inside++;
+                    }
+                    // Nobody waits for this one before the end of the region.
+#pragma omp task shared(waited)
+#pragma omp atomic
+                    waited++;
+                } else {
+                    int last = 0;
+#pragma omp taskgroup
+                    for (int j = 1; j <= 4; j++) {
+#pragma omp task depend(inout : last) shared(last) firstprivate(j)
+                        last = last == j - 1 ? j : -1;
+                    }
+#pragma omp atomic
+                    chained += last == 4;
+                }
+            }
+        }
+        threads = omp_get_max_threads();
+    }
+    expect("many tasks with children", grandchildren, 3 * 667);
+    expect("many tasks that do not wait for their own", wrong, 0);
+    expect("many tasks with settings", inside, 667);
+    expect("many tasks with tasks", waited, 667);
+    expect("many tasks with chains", chained, 666);
+    expect("settings of the parent of many tasks", threads, 5);
+}
+
 static void memory(void) {
     omp_alloctrait_t traits[] = {{omp_atk_alignment, 256}, {omp_atk_pool_size, 1000}, {omp_atk_fallback, omp_atv_null_fb}};
     omp_allocator_handle_t own = omp_init_allocator(omp_default_mem_space, 3, traits);
@@ -562,6 +620,7 @@ int main(void) {
     loops();
     shared_work();
     tasks();
+    many_tasks();
     others();
     memory();
     return faults != 0;

@@ -195,8 +195,11 @@ enum { COMBRAY_READS = 1, COMBRAY_WRITES = 2 };
  * most of its memory, as far as the load permits. If the load forces the caller to another node,
  * memory that it writes follows it. Other schedulers ignore the declaration. The location of the
  * memory is determined in this call: touch the memory before.
+ * A thread of a team of OpenMP may also call it, in a region, if the program runs on Combray's
+ * library of OpenMP: memory that is written then moves to the node of its thread of the outermost
+ * team, and follows that. ENOMEM: it has named too many ranges.
  * Errors: EINVAL: `address` is a null pointer, `bytes` is 0, or there is no such access. EPERM: the
- * caller is a kernel thread. */
+ * caller is another kernel thread. */
 int combray_uses(const void *address, size_t bytes, int access);
 /* Declares that the threads of a bubble use this memory together, with the effects described for
  * combray_uses. The location of the memory is determined again when the bubble is submitted. */

@@ -201,7 +201,7 @@ mod tests {
         unsafe extern "C" fn nothing(_: *mut c_void) {}
         let thread = Thread::current();
         let child = || {
-            let kind = TaskKind { is_final: false, is_deferred: false, has_event: false };
+            let kind = TaskKind { is_final: false, is_deferred: true, has_event: false };
             Task::child(thread, TaskWork::in_place(thread, nothing, ptr::null_mut()), kind)
         };
         let (first, second, mut known) = (child(), child(), Known::default());

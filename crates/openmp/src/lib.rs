@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 mod affinity;
+mod balance;
 mod barrier;
 mod blocks;
 mod borrowing;
@@ -7,6 +8,7 @@ mod dependences;
 mod deques;
 mod entries;
 mod environment;
+mod homes;
 mod loops;
 mod observers;
 mod own;

@@ -31,7 +31,7 @@ pub fn note(observer: ObserverKind, is_there: bool) {
 }
 
 /// Whether anybody observes.
-fn are_there() -> bool {
+pub fn are_there() -> bool {
     PRESENT.load(Ordering::Relaxed) != 0
 }
 

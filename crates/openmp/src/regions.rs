@@ -9,6 +9,7 @@ use crate::affinity;
 use crate::barrier;
 use crate::borrowing;
 use crate::environment::{self, Controls};
+use crate::homes;
 use crate::observers::{self, Meeting};
 use crate::places::{self, BindPolicy};
 use crate::tasks::TaskGroup;
@@ -59,6 +60,7 @@ pub fn open(thread: &'static Thread, body: Body, data: Address, threads: u32, ex
         own.bind = extras.bind.unwrap_or(own.bind);
     }
     let is_bound = assign_posts(thread, team, threads, own.bind);
+    let has_homes = !is_bound && homes::assign(thread, team, threads);
     let (construct, single) = team.region.see(|region| (region.construct, region.single));
     let is_in_construct = extras.loop_of_all.is_some();
     if let Some(iterations) = extras.loop_of_all {
@@ -82,6 +84,7 @@ pub fn open(thread: &'static Thread, body: Body, data: Address, threads: u32, ex
         is_in_construct,
         core: cores::current().filter(|_| !is_bound),
         is_bound,
+        has_homes,
         league,
     });
     observers::region_begins(thread, team, threads);
@@ -102,6 +105,8 @@ pub fn open(thread: &'static Thread, body: Body, data: Address, threads: u32, ex
     observers::implicit_task_begins(thread);
     if is_bound {
         team.posts.see(|posts| thread.partition.set(posts[0].1));
+    } else if has_homes {
+        homes::enter(thread, team, 0);
     }
     thread.opened.with(|opened| opened.push(before));
     affinity::display_if_changed();
@@ -112,6 +117,9 @@ pub fn close(thread: &Thread) {
     let team = thread.team.get();
     observers::while_meeting(thread, Meeting::BarrierOfRegion, || barrier::join(thread));
     observers::implicit_task_ends(thread);
+    if team.region.see(|region| region.has_homes) {
+        homes::region_ends(thread, team);
+    }
     // The numbers of constructs go on, so that the slots need no reset.
     team.region.with(|region| {
         if team.is_cancelled.swap(false, Ordering::Relaxed) {

@@ -60,6 +60,14 @@ pub struct TaskKind {
     pub has_event: bool,
 }
 
+impl TaskKind {
+    /// Whether it has finished before the task that has created it goes on. Then it needs not be
+    /// counted there, nor in the taskgroup.
+    fn is_included(self) -> bool {
+        !self.is_deferred && !self.has_event
+    }
+}
+
 /// The parent of a task, or once that has finished, the next ancestor. Only the task itself changes
 /// it, when it has finished; threads that have one of its descendants may read it then.
 struct Parent {
@@ -75,11 +83,11 @@ impl Parent {
         task
     }
 
-    fn set(&self, task: Option<TaskRef>) {
+    fn replace(&self, task: Option<TaskRef>) -> Option<TaskRef> {
         waiting::lock(&self.lock);
         let before = self.task.replace(task);
         waiting::unlock(&self.lock);
-        drop(before);
+        before
     }
 }
 
@@ -253,6 +261,12 @@ impl TaskWork {
         Self { block: thread.blocks.take(), body, argument: Address(argument), layout: None }
     }
 
+    /// That of a task whose function runs already.
+    fn bare(thread: &Thread) -> Self {
+        unsafe extern "C" fn nothing(_: *mut c_void) {}
+        Self::in_place(thread, nothing, ptr::null_mut())
+    }
+
     /// A function that uses a copy of this argument.
     ///
     /// # Safety
@@ -306,17 +320,22 @@ impl Task {
     /// A child of the task that a thread runs, counted in that and in its group.
     pub fn child(thread: &Thread, work: TaskWork, kind: TaskKind) -> TaskRef {
         let TaskWork { block, body, argument, layout } = work;
+        // There must be one.
+        thread.task();
         thread.task.see(|parent| {
-            parent.counts.fetch_add(REFERENCE + 1, Ordering::Relaxed);
             let group = parent.group.get();
-            if let Some(group) = &group {
-                group.tasks.fetch_add(1, Ordering::Relaxed);
+            if !kind.is_included() {
+                parent.counts.fetch_add(REFERENCE + 1, Ordering::Relaxed);
+                if let Some(group) = &group {
+                    group.tasks.fetch_add(1, Ordering::Relaxed);
+                }
             }
             let task = Task {
                 counts: AtomicU64::new(REFERENCE),
                 unsatisfied: AtomicU32::new(1),
                 unfinished: AtomicU32::new(1 + u32::from(kind.has_event)),
-                // The reference was counted above.
+                // The reference was counted above; that of an included task need not be, as the
+                // parent does not end before it.
                 parent: Parent { lock: AtomicU32::new(0), task: Own::new(Some(TaskRef(parent.0))) },
                 depth: parent.depth + 1,
                 kind: TaskKind { is_final: kind.is_final || parent.kind.is_final, ..kind },
@@ -415,7 +434,11 @@ impl Task {
     /// Its body has returned, or its event was fulfilled. `by` is the thread of its team that has
     /// run it; an event can be fulfilled by any thread.
     pub fn part_done(&self, by: Option<&Thread>) {
-        if self.unfinished.fetch_sub(1, Ordering::AcqRel) == 1 {
+        if !self.kind.has_event {
+            // Only the thread that has run it comes here.
+            self.unfinished.store(0, Ordering::Release);
+            self.finish(by);
+        } else if self.unfinished.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.finish(by);
         }
     }
@@ -432,7 +455,7 @@ impl Task {
         }
         // Threads that wait for these counts may sleep.
         let mut is_awaited = by.is_none();
-        if let Some(group) = self.group.replace(None) {
+        if let Some(group) = self.group.replace(None).filter(|_| !self.kind.is_included()) {
             is_awaited |= group.tasks.fetch_sub(1, Ordering::SeqCst) == 1;
         }
         is_awaited |= self.leave_parent();
@@ -448,11 +471,26 @@ impl Task {
         }
     }
 
+    /// What descends from an included task leads to its parent from now on, and counts there.
+    fn leave_parent_of_included(&self) {
+        let is_alone = self.counts.load(Ordering::Acquire) >> 32 == 1;
+        let parent = if is_alone { None } else { self.parent.get() };
+        let uncounted = match is_alone {
+            true => self.parent.task.replace(None),
+            false => self.parent.replace(parent),
+        };
+        mem::forget(uncounted);
+    }
+
     /// Counts it as finished in its parent; true if it was the last child. What descends from it
     /// leads to the next ancestor that has not finished from now on, so that tasks which each
     /// create the next one do not stay.
     fn leave_parent(&self) -> bool {
         let is_last = |before: u64| before as u32 == 1;
+        if self.kind.is_included() {
+            self.leave_parent_of_included();
+            return false;
+        }
         if self.counts.load(Ordering::Acquire) >> 32 == 1 {
             // Nothing else leads here: no other thread reads its parent.
             let Some(parent) = self.parent.task.replace(None).map(TaskRef::into_raw) else {
@@ -473,7 +511,7 @@ impl Task {
             let Some(next) = ancestor.parent.get() else { break };
             ancestor = next;
         }
-        self.parent.set(Some(ancestor));
+        drop(self.parent.replace(Some(ancestor)));
         is_last(before)
     }
 }
@@ -489,6 +527,36 @@ impl TaskRef {
             team.notify_all();
         }
     }
+}
+
+/// Runs an included task without dependences. It has a [`Task`] only if its function needs one, for
+/// example to create tasks or to wait for them.
+pub fn run_included(thread: &Thread, body: Body, argument: *mut c_void) {
+    let outer = thread.task();
+    if outer.is_cancelled() {
+        return;
+    }
+    let outer = NonNull::from(outer);
+    thread.is_in_bare_task.set(true);
+    // SAFETY: the program has given this function with this argument.
+    unsafe { body(argument) };
+    if !thread.is_in_bare_task.replace(false) {
+        // SAFETY: `complete_bare_task` has left this reference.
+        let outer = unsafe { TaskRef::from_raw(outer) };
+        thread.task.replace(outer).part_done(Some(thread));
+    }
+}
+
+/// Makes a [`Task`] for the included task that a thread runs.
+#[cold]
+pub fn complete_bare_task(thread: &Thread) {
+    thread.is_in_bare_task.set(false);
+    let kind = TaskKind { is_final: false, is_deferred: false, has_event: false };
+    let task = Task::child(thread, TaskWork::bare(thread), kind);
+    // What was added since it began descends from it: nothing yet.
+    task.floor.set(thread.deque.get().bottom());
+    // `run_included` goes back to it.
+    thread.task.replace(task).into_raw();
 }
 
 /// Waits until a condition holds that the end of descendants of the present task brings about, and
@@ -548,8 +616,13 @@ mod tests {
 
     /// A child of `parent` that has begun, as if a thread ran both.
     fn child_of(thread: &Thread, parent: &TaskRef) -> TaskRef {
+        child_of_kind(thread, parent, TaskKind { is_deferred: true, ..INCLUDED })
+    }
+
+    const INCLUDED: TaskKind = TaskKind { is_final: false, is_deferred: false, has_event: false };
+
+    fn child_of_kind(thread: &Thread, parent: &TaskRef, kind: TaskKind) -> TaskRef {
         let outer = thread.task.replace(parent.clone());
-        let kind = TaskKind { is_final: false, is_deferred: false, has_event: false };
         let child = Task::child(thread, TaskWork::in_place(thread, nothing, ptr::null_mut()), kind);
         thread.task.set(outer);
         child
@@ -597,6 +670,55 @@ mod tests {
         outer.part_done(Some(thread));
         drop((inner, middle));
         assert_eq!(others(&outer), 0);
+    }
+
+    #[test]
+    fn what_descends_from_an_included_task_keeps_the_parent_of_that() {
+        let thread = Thread::current();
+        let parent = child_of(thread, &implicit(thread));
+        let included = child_of_kind(thread, &parent, INCLUDED);
+        assert_eq!((others(&parent), parent.children()), (0, 0));
+        let inner = child_of(thread, &included);
+        included.part_done(Some(thread));
+        assert_eq!(others(&parent), 1);
+        drop(included);
+        assert!(inner.descends_from(&parent));
+        inner.part_done(Some(thread));
+        drop(inner);
+        assert_eq!(others(&parent), 0);
+        let alone = child_of_kind(thread, &parent, INCLUDED);
+        alone.part_done(Some(thread));
+        drop(alone);
+        assert_eq!(others(&parent), 0);
+        parent.part_done(Some(thread));
+    }
+
+    /// The depths of the tasks in which `look` has run.
+    static DEPTHS: std::sync::Mutex<Vec<u32>> = std::sync::Mutex::new(Vec::new());
+
+    unsafe extern "C" fn look(_: *mut c_void) {
+        let depth = Thread::current().task().depth();
+        DEPTHS.lock().unwrap().push(depth);
+    }
+
+    unsafe extern "C" fn include(_: *mut c_void) {
+        let thread = Thread::current();
+        run_included(thread, nothing, ptr::null_mut());
+        run_included(thread, look, ptr::null_mut());
+        // SAFETY: it needs no argument.
+        unsafe { look(ptr::null_mut()) };
+    }
+
+    #[test]
+    fn included_tasks_are_made_if_their_functions_need_them() {
+        let thread = Thread::current();
+        let own = implicit(thread);
+        let before = others(&own);
+        run_included(thread, nothing, ptr::null_mut());
+        run_included(thread, include, ptr::null_mut());
+        assert_eq!(*DEPTHS.lock().unwrap(), [2, 1]);
+        assert!(ptr::eq(thread.task(), &*own));
+        assert_eq!((others(&own), own.children()), (before, 0));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::deques::Deques;
 use crate::environment::{self, Controls};
+use crate::homes::{NamedMemory, TeamHomes};
 use crate::own::{Own, OwnLine};
 use crate::places::Post;
 use crate::slots::{SLOTS, Slot};
@@ -44,6 +45,10 @@ pub struct ThreadTeam {
     pub copied: AtomicPtr<c_void>,
     /// The places of its threads, if they are bound.
     pub posts: Own<Vec<Post>>,
+    /// The homes of its threads, if teams are divided among NUMA nodes.
+    pub homes: Own<TeamHomes>,
+    /// The memory that its threads have named, by their numbers.
+    pub named: Mutex<Vec<Vec<NamedMemory>>>,
     pub tool: ToolData,
     /// The threads besides the one that opened it.
     pub workers: Own<Vec<&'static Worker>>,
@@ -78,6 +83,8 @@ pub struct Region {
     pub core: Option<usize>,
     /// Whether its threads go to their places.
     pub is_bound: bool,
+    /// Whether its threads have homes.
+    pub has_homes: bool,
     /// The number of the team in a league, and how many there are.
     pub league: (u32, u32),
 }
@@ -99,6 +106,7 @@ impl Region {
             is_in_construct: false,
             core: None,
             is_bound: false,
+            has_homes: false,
             league: (0, 1),
         }
     }
@@ -121,6 +129,8 @@ impl ThreadTeam {
             slots: std::array::from_fn(|place| Slot::at(place as u32)),
             copied: AtomicPtr::default(),
             posts: Own::default(),
+            homes: Own::default(),
+            named: Mutex::default(),
             tool: ToolData::default(),
             workers: Own::default(),
         }))

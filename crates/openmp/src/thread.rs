@@ -13,13 +13,15 @@ use crate::own::Own;
 use crate::places::{self, Partition, Post};
 use crate::reductions::Private;
 use crate::slots::{SLOTS, Slot};
-use crate::tasks::{Task, TaskRef};
+use crate::tasks::{self, Task, TaskRef};
 use crate::team::{Region, ThreadTeam};
 use crate::tools::{self, ToolData};
 use crate::workers;
 
 /// A kernel thread. Only itself uses it.
 pub struct Thread {
+    /// Its number in the system.
+    pub number: u32,
     pub team: Cell<&'static ThreadTeam>,
     /// Its number in the team.
     pub id: Cell<u32>,
@@ -33,8 +35,10 @@ pub struct Thread {
     pub part: Cell<(u64, u64)>,
     /// Whether that loop posts what it has finished.
     pub single: Cell<u32>,
-    /// What it runs.
+    /// What it runs, or the parent of that.
     pub task: Own<TaskRef>,
+    /// Whether it runs an included task for which there is no [`Task`] yet: most need none.
+    pub is_in_bare_task: Cell<bool>,
     /// Where it puts tasks of its team.
     pub deque: Cell<&'static Deque>,
     /// Memory for its next tasks.
@@ -46,6 +50,9 @@ pub struct Thread {
     pub place: Cell<Option<u32>>,
     /// The places of the threads of the regions that it opens.
     pub partition: Cell<Partition>,
+    /// Its home, and that to which it is bound, if there are homes; a length of 0: none yet.
+    pub home: Cell<Partition>,
+    pub bound_home: Cell<Partition>,
     /// What it was in before it opened regions, the innermost last.
     pub opened: Own<Vec<FormerPlace>>,
     /// The teams that it has opened regions with: for each depth one of one thread and one of more.
@@ -66,6 +73,7 @@ pub struct FormerPlace {
     task: TaskRef,
     deque: &'static Deque,
     partition: Partition,
+    home: Partition,
 }
 
 impl Thread {
@@ -97,6 +105,7 @@ impl Thread {
         team.region.set(Region { construct, single, ..Region::outermost(controls) });
         let deque = team.deques.first();
         let made = Box::into_raw(Box::new(Self {
+            number: sys::process::thread_id(),
             team: Cell::new(team),
             id: Cell::new(0),
             construct: Cell::new(construct),
@@ -105,12 +114,15 @@ impl Thread {
             part: Cell::new((0, 0)),
             single: Cell::new(single),
             task: Own::new(TaskRef::implicit(None, controls, None, team, deque.bottom())),
+            is_in_bare_task: Cell::new(false),
             deque: Cell::new(deque),
             blocks: TaskBlocks::default(),
             uses: Own::default(),
             tool: ToolData::default(),
             place: Cell::new(None),
             partition: Cell::default(),
+            home: Cell::default(),
+            bound_home: Cell::default(),
             opened: Own::default(),
             teams: Own::default(),
             kept: Own::default(),
@@ -128,6 +140,9 @@ impl Thread {
     /// The task that it runs. The caller uses it only as long as the thread is in the construct or
     /// routine for which it asks: the task goes on after that.
     pub fn task(&self) -> &Task {
+        if self.is_in_bare_task.get() {
+            tasks::complete_bare_task(self);
+        }
         let task = self.task.see(|task| std::ptr::from_ref(&**task));
         // SAFETY: the thread, or a caller that runs another task in between, has a reference until
         // the task ends.
@@ -145,6 +160,7 @@ impl Thread {
             let group = region.group.clone();
             (group, region.controls, region.construct, region.single, region.is_in_construct)
         });
+        debug_assert!(!self.is_in_bare_task.get(), "the size of a region depends on its task");
         // The thread that opened the region has provided it.
         let deque = team.deques.of(id).unwrap_or(team.deques.first());
         let task = TaskRef::implicit(Some(self), controls, group, team, deque.bottom());
@@ -159,6 +175,7 @@ impl Thread {
             task: self.task.replace(task),
             deque: self.deque.replace(deque),
             partition: self.partition.get(),
+            home: self.home.get(),
         };
         if is_in {
             self.next_construct();
@@ -178,6 +195,7 @@ impl Thread {
         self.task.set(to.task);
         self.deque.set(to.deque);
         self.partition.set(to.partition);
+        self.home.set(to.home);
     }
 
     /// Goes to the slot of the next construct that shares work.

@@ -38,6 +38,11 @@ fn note_crowd(threads: usize) {
     }
 }
 
+/// Whether the threads of all open regions outnumber the cores.
+pub fn is_crowded() -> bool {
+    IS_CROWDED.load(Ordering::Relaxed)
+}
+
 /// This process may use more or fewer cores than before.
 pub fn note_cores() {
     note_crowd(busy());
@@ -65,7 +70,7 @@ pub fn busy() -> usize {
 /// Whether a condition comes to hold within a short time.
 fn soon(mut condition: impl FnMut() -> bool) -> bool {
     let settings = environment::settings();
-    let is_crowded = IS_CROWDED.load(Ordering::Relaxed);
+    let is_crowded = is_crowded();
     let (looks, turns) = match settings.wait_policy {
         WaitPolicy::Passive => (1, 1),
         WaitPolicy::Unset | WaitPolicy::Active if is_crowded => (1, CROWDED_TURNS_MAX),

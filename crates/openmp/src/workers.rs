@@ -12,11 +12,12 @@ use crate::barrier;
 use crate::borrowing;
 use crate::deques::Deque;
 use crate::environment;
+use crate::homes;
 use crate::observers::{self, Meeting, ThreadKind};
 use crate::own::Own;
 use crate::team::ThreadTeam;
 use crate::thread::Thread;
-use crate::waiting::WaitEvent;
+use crate::waiting::{self, WaitEvent};
 
 /// A thread of this library.
 pub struct Worker {
@@ -24,6 +25,7 @@ pub struct Worker {
     given: AtomicU32,
     event: WaitEvent,
     deque: Deque,
+    pub thread: Own<Option<&'static Thread>>,
     post: Own<Option<Post>>,
     /// Its team does not need it any more.
     is_released: AtomicBool,
@@ -55,6 +57,7 @@ pub fn obtain() -> &'static Worker {
             given: AtomicU32::new(0),
             event: WaitEvent::default(),
             deque: Deque::new(),
+            thread: Own::new(None),
             post: Own::new(None),
             is_released: AtomicBool::new(false),
             moved: Own::new(None),
@@ -103,7 +106,7 @@ impl Worker {
 
     fn run(&self) -> ! {
         borrowing::note_thread();
-        Thread::meet(ThreadKind::Worker);
+        self.thread.set(Some(Thread::meet(ThreadKind::Worker)));
         let mut given = 0;
         loop {
             self.event.wait_until(|| self.given.load(Ordering::SeqCst) != given);
@@ -115,11 +118,11 @@ impl Worker {
     }
 
     /// Moves to another core if this one is that of the thread that opened the region, and each
-    /// thread of the team could have one. The system leaves threads that wait for each other on one
-    /// core.
+    /// thread of all regions could have one. The system leaves threads that wait for each other on
+    /// one core.
     fn leave_core_of(&self, team: &ThreadTeam) {
         let core = team.region.see(|region| region.core);
-        let has_room = team.size() as usize <= borrowing::usable_cores();
+        let has_room = team.size() as usize <= borrowing::usable_cores() && !waiting::is_crowded();
         if !has_room || core.is_none() || cores::current() != core {
             return;
         }
@@ -144,9 +147,15 @@ impl Worker {
         let thread = Thread::current();
         loop {
             let before = thread.enter(team, id);
-            match team.region.see(|region| region.is_bound) {
-                true => team.posts.see(|posts| thread.go_to(posts[id as usize])),
-                false => self.leave_core_of(team),
+            let (is_bound, has_homes) =
+                team.region.see(|region| (region.is_bound, region.has_homes));
+            if is_bound {
+                team.posts.see(|posts| thread.go_to(posts[id as usize]));
+            } else {
+                if has_homes {
+                    homes::enter(thread, team, id);
+                }
+                self.leave_core_of(team);
             }
             affinity::display_if_changed();
             observers::implicit_task_begins(thread);

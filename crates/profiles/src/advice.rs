@@ -14,7 +14,7 @@ use crate::{RankProfile, WaitCause};
 pub struct Advice {
     /// The cause, by a name for programs: `slow_rank`, `chain`, `late_receives`, `late_sends`,
     /// `imbalance`, `small_messages`, `shared_core`, `far_neighbours`, `too_few_cores`,
-    /// `staged_memory`.
+    /// `thread_pools`, `staged_memory`.
     pub cause: String,
     /// The maximum cost of the cause, in seconds over all ranks.
     pub seconds: f64,
@@ -32,8 +32,8 @@ const WORTH: f64 = 0.02;
 
 /// These causes give a more precise remedy than others of about equal cost, which are often another
 /// view of that time.
-const LISTED_FIRST: [&str; 4] =
-    ["late_receives", "small_messages", "shared_core", "far_neighbours"];
+const LISTED_FIRST: [&str; 5] =
+    ["late_receives", "small_messages", "shared_core", "thread_pools", "far_neighbours"];
 
 /// The precise causes are ranked before others that cost up to this factor more.
 const FIRST: f64 = 1.5;
@@ -60,12 +60,16 @@ pub(crate) fn best(
     let slow = facts.slow_rank();
     let chain = if slow.is_none() { facts.chain() } else { None };
     let explains_others = slow.is_some() || chain.is_some();
+    let shared_core = facts.shared_core();
+    // Cores that are free help more than fewer threads.
+    let pools = if shared_core.is_none() { facts.thread_pools() } else { None };
     let mut all: Vec<Advice> = [
         facts.late_receives(),
         if explains_others { None } else { facts.late_sends() },
         if explains_others { None } else { facts.imbalance() },
         facts.small_messages(),
-        facts.shared_core(),
+        shared_core,
+        pools,
         facts.far_neighbours(),
         slow,
         chain,

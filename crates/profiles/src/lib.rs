@@ -44,6 +44,10 @@ pub struct RankProfile {
     pub machine_cores: u32,
     /// The number of its threads that used a processor for more than 1 % of the time.
     pub busy_threads: u32,
+    /// The libraries with pools of threads that it has loaded, each with the variable that sets the
+    /// number of its threads.
+    #[serde(default)]
+    pub pools: Vec<(String, String)>,
     /// Its calls, by their places in the program.
     pub calls: Vec<CallProfile>,
     /// The data sent to each peer.

@@ -1,7 +1,7 @@
 //! Jobs that are slow for one reason, which the advice must name.
 
 use profiles::{
-    CallProfile, JobProfile, LentCores, PeerTotals, RankProfile, StagingProfile, WaitCause,
+    Advice, CallProfile, JobProfile, LentCores, PeerTotals, RankProfile, StagingProfile, WaitCause,
     WaitTotals,
 };
 
@@ -208,6 +208,31 @@ fn ranks_that_share_a_core_while_others_are_free_are_reported() {
     assert_eq!(on([0], 4).first().map(String::as_str), Some("shared_core"));
     assert!(!on([0], 1).contains(&"shared_core".to_owned()), "no other core is there");
     assert!(!on([1], 4).contains(&"shared_core".to_owned()), "each has its own");
+}
+
+#[test]
+fn pools_with_more_busy_threads_than_cores_are_named() {
+    let of = |threads: u32, machine_cores: u32, pools: &[(&str, &str)]| {
+        let ranks = (0..2_u32).map(|number| RankProfile {
+            cores: vec![2 * number, 2 * number + 1],
+            machine_cores,
+            busy_threads: threads,
+            pools: pools.iter().map(|(of, by)| ((*of).to_owned(), (*by).to_owned())).collect(),
+            ..rank(number, "MPI_Barrier", 3.0, &[(WaitCause::Members, None, 1.0)])
+        });
+        JobProfile::of("./model".to_owned(), ranks.collect()).advice
+    };
+    let pools = [("OpenBLAS", "OPENBLAS_NUM_THREADS"), ("OpenMP (libgomp)", "OMP_NUM_THREADS")];
+    let found = of(8, 4, &pools);
+    assert_eq!(found[0].cause, "thread_pools");
+    let reason = "rank 1 has 8 busy threads for 2 cores, and these pools of threads: OpenBLAS, \
+                  OpenMP (libgomp)";
+    assert_eq!(found[0].reason, reason);
+    assert!(found[0].remedy.contains("OPENBLAS_NUM_THREADS and OMP_NUM_THREADS"));
+    let is_reported = |found: Vec<Advice>| found.iter().any(|one| one.cause == "thread_pools");
+    assert!(!is_reported(of(2, 4, &pools)), "each thread has a core");
+    assert!(!is_reported(of(8, 4, &[])), "the program's own threads");
+    assert!(!is_reported(of(8, 8, &pools)), "other cores are free");
 }
 
 #[test]

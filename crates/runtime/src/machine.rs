@@ -7,6 +7,8 @@ use std::time::Duration;
 pub use sys::clock::Moment;
 /// The cores on which this process and its threads may run.
 pub use sys::cores;
+/// Libraries with pools of threads.
+pub use sys::pools;
 /// What this process has used.
 pub mod usage {
     pub use sys::usage::{busy_threads, processor_time, processor_time_of_threads, resident_bytes};

@@ -1,6 +1,8 @@
 //! The C library's error number of the calling kernel thread.
 
-pub use libc::{EAGAIN, EBUSY, ECANCELED, ECHILD, EDEADLK, EINPROGRESS, EINVAL, EPERM, ESRCH};
+pub use libc::{
+    EAGAIN, EBUSY, ECANCELED, ECHILD, EDEADLK, EINPROGRESS, EINVAL, ENOMEM, EPERM, ESRCH,
+};
 
 /// Returns the error number.
 #[inline]

@@ -22,6 +22,7 @@ pub mod own_functions;
 pub mod packets;
 pub mod pages;
 pub mod passing;
+pub mod pools;
 pub mod process;
 pub mod processors;
 pub mod random;

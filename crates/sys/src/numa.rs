@@ -205,6 +205,40 @@ fn move_or_ask(
     targets: Option<&[libc::c_int]>,
     statuses: &mut [libc::c_int],
 ) -> io::Result<()> {
+    move_pages(pages, targets, statuses)?;
+    match reveal(pages, statuses) {
+        true => move_pages(pages, targets, statuses),
+        false => Ok(()),
+    }
+}
+
+/// Maps pages that the kernel has hidden to learn which node uses them (`numa_balancing`): until
+/// Linux 6.5, move_pages takes them for pages that no thread has touched. Returns whether there are
+/// any.
+fn reveal(pages: &[usize], statuses: &[libc::c_int]) -> bool {
+    let missing = pages.iter().zip(statuses).filter(|(_, status)| **status == -libc::ENOENT);
+    let missing: Vec<usize> = missing.map(|(page, _)| *page).collect();
+    let mut is_any = false;
+    for run in missing.chunk_by(|one, next| one + page_bytes() == *next) {
+        let mut is_there = vec![0_u8; run.len()];
+        let start = run[0] as *mut libc::c_void;
+        let bytes = run.len() * page_bytes();
+        // SAFETY: the kernel writes a byte for each page of the range.
+        let done = unsafe { libc::mincore(start, bytes, is_there.as_mut_ptr()) };
+        if done == 0 && is_there.iter().any(|page| page & 1 == 1) {
+            // SAFETY: reads from these pages, as far as the process may, and changes nothing. A
+            // kernel before 5.14 refuses it: then they stay where they are.
+            is_any |= unsafe { libc::madvise(start, bytes, libc::MADV_POPULATE_READ) } == 0;
+        }
+    }
+    is_any
+}
+
+fn move_pages(
+    pages: &[usize],
+    targets: Option<&[libc::c_int]>,
+    statuses: &mut [libc::c_int],
+) -> io::Result<()> {
     // SAFETY: all three lists have as many entries as the kernel is given; the second may be null.
     // The kernel writes to the last one only, and pages that it moves keep address and content.
     let done = unsafe {

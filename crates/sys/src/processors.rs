@@ -31,15 +31,17 @@ pub fn sharing(core: usize, what: SharedPart) -> Vec<usize> {
             // Levels are single digits.
             caches.max().and_then(|(_, cache)| read(format!("{cache}/shared_cpu_list")))
         }
-        SharedPart::Node => {
-            let names = fs::read_dir(&folder).into_iter().flatten().flatten();
-            let names = names.filter_map(|entry| entry.file_name().into_string().ok());
-            let number = |name: String| name.strip_prefix("node")?.parse::<u32>().ok();
-            let node = names.filter_map(number).next();
-            node.and_then(|node| read(format!("/sys/devices/system/node/node{node}/cpulist")))
-        }
+        SharedPart::Node => node_of(core)
+            .and_then(|node| read(format!("/sys/devices/system/node/node{node}/cpulist"))),
     };
     found.filter(|cores| cores.contains(&core)).unwrap_or_else(|| vec![core])
+}
+
+/// Returns the number of the NUMA node of a core; none if the kernel does not report it.
+pub fn node_of(core: usize) -> Option<u32> {
+    let names = fs::read_dir(format!("/sys/devices/system/cpu/cpu{core}")).into_iter().flatten();
+    let names = names.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter_map(|name| name.strip_prefix("node")?.parse().ok()).next()
 }
 
 /// No core has more caches, and no machine more cores.

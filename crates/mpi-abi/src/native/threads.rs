@@ -578,9 +578,9 @@ unsafe extern "C" fn combray_bubble_free(bubble: *mut Bubble) -> c_int {
 #[unsafe(no_mangle)]
 extern "C" fn combray_uses(address: *const c_void, bytes: usize, access: c_int) -> c_int {
     match used(address, bytes, access) {
-        Some((addresses, access)) => match threads::uses(addresses, access) {
+        Some((addresses, memory_use)) => match threads::uses(addresses, memory_use) {
             true => 0,
-            false => errno::EPERM,
+            false => sys::teams::uses(address, bytes, access),
         },
         None => errno::EINVAL,
     }

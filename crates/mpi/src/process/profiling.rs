@@ -25,7 +25,7 @@ use progress::waiting::{LongWait, WaitRecord, WaitingSystem};
 use progress::{System, entry_lock::Threads};
 use runtime::configuration::{self, ProfileTarget};
 use runtime::instruments::performance::{PERFORMANCE_VARIABLES, ValueSource};
-use runtime::machine::{TickPace, cores, ticks, usage};
+use runtime::machine::{TickPace, cores, pools, ticks, usage};
 use runtime::{Runtime, SentTotals, samples};
 use traces::{TraceEvent, TraceNote, TracedExchange, TracedPlace};
 
@@ -485,6 +485,10 @@ impl Process {
                 Duration::from_secs_f64(lasted / BUSY),
                 helper::THREAD_NAME,
             ) as u32,
+            pools: pools::loaded()
+                .into_iter()
+                .map(|(of, variable)| (of.to_owned(), variable.to_owned()))
+                .collect(),
             calls: notes.sites.iter().map(|site| site.call_profile(ns_per_tick)).collect(),
             sent: recording.into_iter().flat_map(|one| one.peers()).map(peer).collect(),
             sizes: recording.map_or_else(Vec::new, |one| one.sizes().to_vec()),

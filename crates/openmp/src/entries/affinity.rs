@@ -1,9 +1,12 @@
 //! Routines for the format in which threads report where they run.
 
-use std::ffi::{CStr, c_char};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
 
+use sys::errno;
+
 use crate::affinity;
+use crate::homes;
 
 /// Copies as much of a text as there is room for, with a zero at the end. Returns the length of the
 /// whole text.
@@ -144,4 +147,17 @@ pub unsafe extern "C" fn omp_capture_affinity_(
 ) -> i32 {
     // SAFETY: by the contract.
     unsafe { put_padded(&affinity::capture(&padded_text(format, length)), buffer, size) }
+}
+
+/// Declares that the calling thread uses memory, with the teams that it opens: `combray_uses` of
+/// `combray_threads.h` calls it. Access 1: it reads the memory, 2: it also writes it.
+#[unsafe(no_mangle)]
+pub extern "C" fn combray_openmp_uses(
+    address: *const c_void,
+    bytes: usize,
+    access: c_int,
+) -> c_int {
+    let end = address.addr().checked_add(bytes).filter(|_| bytes > 0 && !address.is_null());
+    let (Some(end), 1 | 2) = (end, access) else { return errno::EINVAL };
+    homes::name(address.addr()..end, access == 2).err().unwrap_or(0)
 }

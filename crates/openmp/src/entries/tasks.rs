@@ -26,7 +26,7 @@ const STRICT: c_uint = 1 << 14;
 
 /// A thread that has so many tasks waiting runs the next ones at once, and so does a task with so
 /// many children for each thread of the team that have not finished: they may wait for others.
-const WAITING_MAX: usize = 64;
+const QUEUED_TASKS_MAX: usize = 64;
 const CHILDREN_MAX: u32 = 1024;
 
 /// Submits a task, or runs it before it returns.
@@ -49,6 +49,11 @@ pub unsafe extern "C" fn GOMP_task(
     let thread = Thread::current();
     let has_event = flags & HAS_EVENT != 0;
     let is_deferred = is_deferred && (has_event || may_defer(thread));
+    let is_plain = flags & (FINAL | DEPENDS | HAS_EVENT) == 0 && copy.is_none();
+    if !is_deferred && is_plain && !observers::are_there() {
+        tasks::run_included(thread, body, data);
+        return;
+    }
     let work = if is_deferred || copy.is_some() {
         // SAFETY: by the contract.
         unsafe { TaskWork::copying(thread, body, data, copy, (bytes as usize, align as usize)) }
@@ -86,7 +91,7 @@ fn may_defer(thread: &Thread) -> bool {
     let task = thread.task();
     size > 1
         && !task.is_final()
-        && thread.deque.get().len() < WAITING_MAX
+        && thread.deque.get().len() < QUEUED_TASKS_MAX
         && task.children() < CHILDREN_MAX.saturating_mul(size)
 }
 

@@ -73,6 +73,39 @@ impl Facts<'_> {
         })
     }
 
+    /// Ranks have more busy threads than cores, and libraries with pools of threads.
+    pub(super) fn thread_pools(&self) -> Option<Advice> {
+        let lacking = |rank: &RankProfile| {
+            1.0 - rank.cores.len() as f64 / f64::from(rank.busy_threads.max(1))
+        };
+        let is_crowded = |rank: &&RankProfile| {
+            !rank.pools.is_empty() && !rank.cores.is_empty() && lacking(rank) > 0.0
+        };
+        let crowded: Vec<&RankProfile> = self.ranks.iter().filter(is_crowded).collect();
+        let most = crowded.iter().max_by(|one, other| lacking(one).total_cmp(&lacking(other)))?;
+        let names: Vec<&str> = most.pools.iter().map(|(name, _)| name.as_str()).collect();
+        let mut variables: Vec<&str> =
+            most.pools.iter().map(|(_, variable)| variable.as_str()).collect();
+        variables.dedup();
+        let cores = most.cores.len();
+        Some(Advice {
+            cause: "thread_pools".to_owned(),
+            seconds: crowded.iter().map(|rank| rank.seconds * lacking(rank)).sum(),
+            reason: format!(
+                "rank {} has {} busy threads for {cores} core{}, and these pools of threads: {}",
+                most.rank,
+                most.busy_threads,
+                if cores == 1 { "" } else { "s" },
+                names.join(", "),
+            ),
+            remedy: format!(
+                "leave {} to combray run, which sets the number of cores of each rank; set 1 for a \
+                 library that threads of another pool call",
+                variables.join(" and "),
+            ),
+        })
+    }
+
     /// Ranks that exchange much data are on different hosts, and another order would be better.
     pub(super) fn far_neighbours(&self) -> Option<Advice> {
         let mut order = RankOrder::of(self.ranks)?;
