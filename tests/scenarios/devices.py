@@ -30,4 +30,14 @@ def messages_are_staged_where_memory_is_not_shared(runner):
         assert code == 0, f"{setting}: {output}"
 
 
-SCENARIOS = [a_driver_is_loaded_later, memory_of_devices_is_not_expected, messages_are_staged_where_memory_is_not_shared]
+def calls_wait_for_a_stream_that_cannot_wait(runner):
+    needs_combray(runner)
+    library = (runner.build / "libcuda.so.1.so").resolve()
+    for setting in ["FAKE_DEVICE_FAIL=cuStreamWaitValue32_v2,-1", "COMBRAY_HELPER=never"]:
+        code, output, _ = run([*runner.mpiexec, "-n", "2", "-x", setting, "env", f"LD_PRELOAD={library}",
+                               str(runner.build / "devices_streams"), "waits"], timeout=120)
+        assert code == 0, f"{setting}: {output}"
+
+
+SCENARIOS = [a_driver_is_loaded_later, memory_of_devices_is_not_expected, messages_are_staged_where_memory_is_not_shared,
+             calls_wait_for_a_stream_that_cannot_wait]

@@ -10,13 +10,13 @@ use std::ptr;
 use sys::library::LoadedLibrary;
 
 use crate::DeviceDescription;
-use crate::api::{Api, ApiError, Rows, Side, call, pointer};
+use crate::api::{Api, ApiError, HostFunction, Rows, Side, call, pointer};
 use crate::record::{Allocation, Handle};
 use driver::{
     ATTRIBUTE_BUFFER_ID, ATTRIBUTE_CONTEXT, ATTRIBUTE_DEVICE_ORDINAL, ATTRIBUTE_IS_MANAGED,
     ATTRIBUTE_MEMORY_TYPE, Context, Copy2D, Driver, EVENT_DISABLE_TIMING, HOST_REGISTER_PORTABLE,
     MEMORY_DEVICE, MEMORY_HOST, MEMORY_UNIFIED, NOT_READY, Ordinal, Outcome, STREAM_NON_BLOCKING,
-    SUCCESS,
+    SUCCESS, StreamFunctions, WAIT_AT_LEAST,
 };
 
 /// The library of the driver.
@@ -25,6 +25,8 @@ const LIBRARY: &str = "libcuda.so.1";
 /// The driver. Scopes are contexts.
 pub(crate) struct Cuda {
     functions: Driver,
+    /// For streams of the program; none if the driver is older than they are.
+    of_streams: Option<StreamFunctions>,
 }
 
 impl Cuda {
@@ -42,7 +44,8 @@ impl Cuda {
     }
 
     fn of(library: &LoadedLibrary) -> Option<Self> {
-        Some(Self { functions: Driver::of(library)? })
+        let of_streams = StreamFunctions::of(library);
+        Some(Self { functions: Driver::of(library)?, of_streams })
     }
 
     /// Asks for attributes of an address; false if the driver does not know them.
@@ -75,6 +78,10 @@ impl Cuda {
             (self.functions.primary_release)(ordinal);
         }
         Some(context)
+    }
+
+    fn streams(&self, function: &'static str) -> Result<&StreamFunctions, ApiError> {
+        self.of_streams.as_ref().ok_or_else(|| ApiError::missing(LIBRARY, function))
     }
 
     fn checked(&self, function: &'static str, outcome: Outcome) -> Result<(), ApiError> {
@@ -224,6 +231,46 @@ impl Api for Cuda {
 
     fn unregister(&self, address: usize) {
         let _ = call!(self, host_unregister, "cuMemHostUnregister", pointer(address));
+    }
+
+    fn scope_of_stream(&self, stream: usize) -> Result<usize, ApiError> {
+        let mut context: Context = ptr::null_mut();
+        let name = "cuStreamGetCtx";
+        // SAFETY: the place has the documented type. Only the driver can check the stream.
+        let outcome =
+            unsafe { (self.streams(name)?.context_of)(pointer(stream), &raw mut context) };
+        self.checked(name, outcome)?;
+        Ok(context.expose_provenance())
+    }
+
+    unsafe fn queue_call(
+        &self,
+        stream: usize,
+        function: HostFunction,
+        data: *mut c_void,
+    ) -> Result<(), ApiError> {
+        let name = "cuLaunchHostFunc";
+        // SAFETY: passed on to the caller.
+        let outcome = unsafe { (self.streams(name)?.launch)(pointer(stream), function, data) };
+        self.checked(name, outcome)
+    }
+
+    fn queue_wait(&self, stream: usize, address: usize, value: u32) -> Result<(), ApiError> {
+        let (name, address) = ("cuStreamWaitValue32", address as u64);
+        let functions = self.streams(name)?;
+        // SAFETY: the driver checks the address.
+        let outcome =
+            unsafe { (functions.wait_value)(pointer(stream), address, value, WAIT_AT_LEAST) };
+        self.checked(name, outcome)
+    }
+
+    fn address_on_device(&self, address: usize) -> Result<usize, ApiError> {
+        let (name, mut found) = ("cuMemHostGetDevicePointer", 0);
+        let functions = self.streams(name)?;
+        // SAFETY: the place has the documented type, and the driver checks the address.
+        let outcome = unsafe { (functions.host_address)(&raw mut found, pointer(address), 0) };
+        self.checked(name, outcome)?;
+        Ok(found as usize)
     }
 
     fn describe(&self) -> Result<Vec<DeviceDescription>, ApiError> {

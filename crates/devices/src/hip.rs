@@ -8,7 +8,7 @@ use std::ptr;
 use sys::library::LoadedLibrary;
 
 use crate::DeviceDescription;
-use crate::api::{Api, ApiError, Rows, call, find, pointer};
+use crate::api::{Api, ApiError, HostFunction, Rows, call, find, pointer};
 use crate::record::{Allocation, HANDLE_BYTES, Handle};
 
 /// The versions of the library in which memory has the numbers of its kinds that are used here.
@@ -247,6 +247,33 @@ impl Api for Hip {
 
     fn unregister(&self, address: usize) {
         let _ = call!(self, host_unregister, "hipHostUnregister", pointer(address));
+    }
+
+    fn scope_of_stream(&self, _stream: usize) -> Result<usize, ApiError> {
+        // Waiting for a stream works in the scope of any device.
+        let mut device: c_int = 0;
+        call!(self, get_device, "hipGetDevice", &raw mut device)?;
+        Ok(device as usize)
+    }
+
+    // Streams of HIP do not wait for the processor: AMD documents such waits for memory of a
+    // special kind only. Calls wait for the stream instead.
+
+    unsafe fn queue_call(
+        &self,
+        _stream: usize,
+        _function: HostFunction,
+        _data: *mut c_void,
+    ) -> Result<(), ApiError> {
+        Err(ApiError::missing(LIBRARY, "hipLaunchHostFunc"))
+    }
+
+    fn queue_wait(&self, _stream: usize, _address: usize, _value: u32) -> Result<(), ApiError> {
+        Err(ApiError::missing(LIBRARY, "hipStreamWaitValue32"))
+    }
+
+    fn address_on_device(&self, _address: usize) -> Result<usize, ApiError> {
+        Err(ApiError::missing(LIBRARY, "hipHostGetDevicePointer"))
     }
 
     fn describe(&self) -> Result<Vec<DeviceDescription>, ApiError> {
