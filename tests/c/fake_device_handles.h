@@ -145,10 +145,12 @@ int cuMemPoolDestroy(pool *of) {
 
 int cuMemAllocFromPoolAsync(uintptr_t *address, size_t bytes, pool *of, stream *on) {
     (void)on;
+    if (of->used + rounded(bytes) > POOL && !of->live) of->used = 0;
     if (of->used + rounded(bytes) > POOL) return OUT_OF_MEMORY;
     int result = enter(address, (block){.bytes = bytes, .device = of->device, .pool = of, .file = of->file,
                                         .offset = of->used});
     of->used += rounded(bytes);
+    of->live++;
     return result;
 }
 
