@@ -15,7 +15,7 @@
 //
 // Variables: FAKE_DEVICE_DELAY_US: how late copies are (20). FAKE_DEVICE_FAIL=FUNCTION,N: the Nth
 // call of a function fails (from the Nth on if N is negative). FAKE_DEVICE_PEERS=0: a device does
-// not access another one's memory.
+// not access another one's memory. FAKE_DEVICE_MODE: the number of how many processes may use one.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -43,6 +43,8 @@ typedef struct context {
 typedef struct {
     int file, device;
     size_t used;
+    // How many allocations are not freed. When there are none, the pool begins again at its end.
+    int live;
 } pool;
 
 // Memory that is mapped by address and file.
@@ -194,6 +196,21 @@ int cuInit(unsigned flags) {
 
 int cuDriverGetVersion(int *version) {
     *version = 12040;
+    return SUCCESS;
+}
+
+int cuDeviceCanAccessPeer(int *can, int device, int other) {
+    MAY_FAIL();
+    (void)device, (void)other;
+    *can = (int)setting("FAKE_DEVICE_PEERS", 1);
+    return SUCCESS;
+}
+
+// The attribute of processes: any number, or what the variable says.
+int cuDeviceGetAttribute(int *value, int attribute, int device) {
+    MAY_FAIL();
+    (void)device;
+    *value = attribute == 20 ? (int)setting("FAKE_DEVICE_MODE", 0) : 1;
     return SUCCESS;
 }
 
@@ -424,6 +441,7 @@ int cuMemFree_v2(uintptr_t address) {
             free((void *)address);
             each->address = 0;
         } else if (each->pool && each->pool->file >= 0) {
+            if (!each->is_imported) each->pool->live--;
             leave(each, 0);
         } else {
             memset(each->alias, 0xee, each->bytes);

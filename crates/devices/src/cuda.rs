@@ -9,12 +9,13 @@ use std::ptr;
 
 use sys::library::LoadedLibrary;
 
-use crate::DeviceDescription;
 use crate::api::{Api, ApiError, HostFunction, Rows, Side, call, pointer};
 use crate::record::{Allocation, Handle};
+use crate::{DeviceDescription, ProcessesOfDevice};
 use driver::{
     ATTRIBUTE_BUFFER_ID, ATTRIBUTE_CONTEXT, ATTRIBUTE_DEVICE_ORDINAL, ATTRIBUTE_IS_MANAGED,
-    ATTRIBUTE_MEMORY_TYPE, Context, Copy2D, Driver, EVENT_DISABLE_TIMING, HOST_REGISTER_PORTABLE,
+    ATTRIBUTE_MEMORY_TYPE, COMPUTE_MODE, COMPUTE_MODE_EXCLUSIVE, COMPUTE_MODE_PROHIBITED, Context,
+    Copy2D, Driver, EVENT_DISABLE_TIMING, HOST_REGISTER_PORTABLE, InspectionFunctions,
     MEMORY_DEVICE, MEMORY_HOST, MEMORY_UNIFIED, NOT_READY, Ordinal, Outcome, STREAM_NON_BLOCKING,
     SUCCESS, StreamFunctions, WAIT_AT_LEAST,
 };
@@ -27,6 +28,8 @@ pub(crate) struct Cuda {
     functions: Driver,
     /// For streams of the program; none if the driver is older than they are.
     of_streams: Option<StreamFunctions>,
+    /// For descriptions of devices.
+    of_inspection: Option<InspectionFunctions>,
 }
 
 impl Cuda {
@@ -44,8 +47,9 @@ impl Cuda {
     }
 
     fn of(library: &LoadedLibrary) -> Option<Self> {
-        let of_streams = StreamFunctions::of(library);
-        Some(Self { functions: Driver::of(library)?, of_streams })
+        let (of_streams, of_inspection) =
+            (StreamFunctions::of(library), InspectionFunctions::of(library));
+        Some(Self { functions: Driver::of(library)?, of_streams, of_inspection })
     }
 
     /// Asks for attributes of an address; false if the driver does not know them.
@@ -101,13 +105,49 @@ impl Cuda {
         ApiError { library: LIBRARY, function, outcome, name }
     }
 
-    fn describe_one(&self, ordinal: Ordinal) -> Result<DeviceDescription, ApiError> {
-        let (mut name, mut bus, mut bytes) = ([0; 256], [0; 64], 0);
-        let (name_size, bus_size) = (name.len() as c_int, bus.len() as c_int);
-        call!(self, device_name, "cuDeviceGetName", name.as_mut_ptr(), name_size, ordinal)?;
-        call!(self, device_bus_id, "cuDeviceGetPCIBusId", bus.as_mut_ptr(), bus_size, ordinal)?;
+    /// Describes a device, of `count`.
+    fn describe_one(&self, ordinal: Ordinal, count: c_int) -> Result<DeviceDescription, ApiError> {
+        let (mut name, mut bytes) = ([0; 256], 0);
+        let size = name.len() as c_int;
+        call!(self, device_name, "cuDeviceGetName", name.as_mut_ptr(), size, ordinal)?;
         call!(self, device_memory, "cuDeviceTotalMem", &raw mut bytes, ordinal)?;
-        Ok(DeviceDescription { name: crate::text(&name), bus: crate::text(&bus), bytes })
+        let (mut version, mut mode, mut apart) = (0, 0, Vec::new());
+        if let Some(functions) = &self.of_inspection {
+            // SAFETY: the places have the documented type.
+            let outcome = unsafe { (functions.version)(&raw mut version) };
+            self.checked("cuDriverGetVersion", outcome)?;
+            // SAFETY: the places have the documented type.
+            let outcome = unsafe { (functions.attribute)(&raw mut mode, COMPUTE_MODE, ordinal) };
+            self.checked("cuDeviceGetAttribute", outcome)?;
+            for other in (0..count).filter(|other| *other != ordinal) {
+                let mut can = 0;
+                // SAFETY: the places have the documented type.
+                let outcome = unsafe { (functions.can_access)(&raw mut can, ordinal, other) };
+                self.checked("cuDeviceCanAccessPeer", outcome)?;
+                if can == 0 {
+                    apart.push(self.bus_of(other)?);
+                }
+            }
+        }
+        Ok(DeviceDescription {
+            name: crate::text(&name),
+            bus: self.bus_of(ordinal)?,
+            bytes,
+            driver: format!("CUDA {}.{}", version / 1000, version % 1000 / 10),
+            apart,
+            processes: match mode {
+                COMPUTE_MODE_PROHIBITED => ProcessesOfDevice::None,
+                COMPUTE_MODE_EXCLUSIVE => ProcessesOfDevice::One,
+                _ => ProcessesOfDevice::Any,
+            },
+        })
+    }
+
+    fn bus_of(&self, ordinal: Ordinal) -> Result<String, ApiError> {
+        let mut bus = [0; 64];
+        let size = bus.len() as c_int;
+        call!(self, device_bus_id, "cuDeviceGetPCIBusId", bus.as_mut_ptr(), size, ordinal)?;
+        Ok(crate::text(&bus))
     }
 }
 
@@ -277,7 +317,7 @@ impl Api for Cuda {
         let mut count = 0;
         call!(self, init, "cuInit", 0)?;
         call!(self, device_count, "cuDeviceGetCount", &raw mut count)?;
-        (0..count).map(|ordinal| self.describe_one(ordinal)).collect()
+        (0..count).map(|ordinal| self.describe_one(ordinal, count)).collect()
     }
 }
 

@@ -58,6 +58,23 @@ pub struct DeviceDescription {
     pub bus: String,
     /// The bytes of its memory.
     pub bytes: usize,
+    /// The version of its driver, such as `CUDA 12.4`.
+    pub driver: String,
+    /// The addresses on the PCI bus of devices of its vendor whose memory it does not access.
+    pub apart: Vec<String>,
+    /// The number of processes that may use it.
+    pub processes: ProcessesOfDevice,
+}
+
+/// How many processes may use a device at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProcessesOfDevice {
+    /// Any number.
+    Any,
+    /// One.
+    One,
+    /// None.
+    None,
 }
 
 /// The devices that this process may use.
