@@ -1,5 +1,5 @@
-// Part of fake_devices.h: handles of memory for other processes, mapped memory, pools, and memory of
-// the processor that devices access.
+// Part of fake_devices.h: handles of memory for other processes, mapped memory, pools, and memory
+// of the processor that devices access.
 
 static int may_import(int device) {
     return !depth || stack[depth - 1]->device == device || setting("FAKE_DEVICE_PEERS", 1);
