@@ -6,6 +6,7 @@
 //
 // Comment lines at the head of a program tell tests/run how to run it:
 //   // run: 2 3 5        process counts, one job each
+//   // at night: 4         more process counts, for `make test-all` (tests/run --night)
 //   // timeout: 30       seconds (default 30)
 //   // preload: x.c      a library that is built and set as LD_PRELOAD
 //   // each: a b         one run with each word as the argument

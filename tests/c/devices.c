@@ -1,6 +1,7 @@
 // Every call that takes a buffer, with memory of graphics processors: the result is the one of host
 // memory, bytes in gaps of datatypes included, and the context of the thread stays as it was.
 // run: 3
+// at night: 2 4
 // each: messages collectives windows files packing
 // timeout: 60
 // preload: libcuda.so.1.c
@@ -65,16 +66,83 @@ static void rsend(arguments *a) {
     finish(&request);
 }
 
-static void bsend(arguments *a) {
-    int room, packed;
+// Memory for buffered messages, of a kind.
+static void *attach(arguments *a, int kind, int on_communicator) {
+    int packed;
     MPI_Pack_size(a->count, a->type, a->comm, &packed);
-    room = 2 * (packed + MPI_BSEND_OVERHEAD);
-    void *buffer = malloc(room);
-    MPI_Buffer_attach(buffer, room);
+    int room = 2 * (packed + MPI_BSEND_OVERHEAD);
+    void *buffer = device_memory(kind, room);
+    if (on_communicator) MPI_Comm_attach_buffer(a->comm, buffer, room);
+    else MPI_Buffer_attach(buffer, room);
+    return buffer;
+}
+
+static void detach(arguments *a, int kind, void *attached, int on_communicator) {
+    void *buffer;
+    int room;
+    if (on_communicator) MPI_Comm_detach_buffer(a->comm, &buffer, &room);
+    else MPI_Buffer_detach(&buffer, &room);
+    CHECK(buffer == attached, "the buffer that was detached is %p, not %p", buffer, attached);
+    device_free(kind, attached);
+}
+
+static void bsend(arguments *a) {
+    void *buffer = attach(a, HOST, 0);
     MPI_Bsend(SENT);
     MPI_Recv(RECEIVED, MPI_STATUS_IGNORE);
-    MPI_Buffer_detach(&buffer, &room);
-    free(buffer);
+    detach(a, HOST, buffer, 0);
+}
+
+static void ibsend(arguments *a) {
+    void *buffer = attach(a, DEVICE, 0);
+    MPI_Request request;
+    MPI_Ibsend(SENT, &request);
+    MPI_Recv(RECEIVED, MPI_STATUS_IGNORE);
+    finish(&request);
+    detach(a, DEVICE, buffer, 0);
+}
+
+static void bsend_init(arguments *a) {
+    void *buffer = attach(a, DEVICE, 1);
+    MPI_Request request;
+    MPI_Bsend_init(SENT, &request);
+    MPI_Start(&request);
+    MPI_Recv(RECEIVED, MPI_STATUS_IGNORE);
+    finish(&request);
+    MPI_Request_free(&request);
+    detach(a, DEVICE, buffer, 1);
+}
+
+static void irsend(arguments *a) {
+    MPI_Request requests[2];
+    MPI_Irecv(RECEIVED, &requests[0]);
+    MPI_Barrier(a->comm);
+    MPI_Irsend(SENT, &requests[1]);
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+}
+
+static void ready_again(arguments *a) {
+    MPI_Request requests[2];
+    MPI_Recv_init(RECEIVED, &requests[0]);
+    MPI_Rsend_init(SENT, &requests[1]);
+    for (int round = 0; round < 2; round++) {
+        MPI_Start(&requests[0]);
+        MPI_Barrier(a->comm);
+        MPI_Start(&requests[1]);
+        MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    }
+    for (int i = 0; i < 2; i++) MPI_Request_free(&requests[i]);
+}
+
+static void synchronous_again(arguments *a) {
+    MPI_Request requests[2];
+    MPI_Recv_init(RECEIVED, &requests[0]);
+    MPI_Ssend_init(SENT, &requests[1]);
+    for (int round = 0; round < 2; round++) {
+        MPI_Startall(2, requests);
+        MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    }
+    for (int i = 0; i < 2; i++) MPI_Request_free(&requests[i]);
 }
 
 static void nonblocking(arguments *a) {
@@ -180,7 +248,8 @@ static const operation messages[] = {
     {"Send_init", persistent, 0}, {"Mrecv", matched, 0}, {"Imrecv", matched_later, 0},
     {"Sendrecv", sendrecv, 0}, {"Sendrecv_replace", sendrecv_replace, 0}, {"Isendrecv", isendrecv, 0},
     {"Isendrecv_replace", isendrecv_replace, 0}, {"Psend_init", partitioned, 0}, {"shorter", shorter, 0},
-    {"to itself", to_self, 0}, {NULL, NULL, 0},
+    {"to itself", to_self, 0}, {"Ibsend", ibsend, 0}, {"Bsend_init", bsend_init, 0}, {"Irsend", irsend, 0},
+    {"Rsend_init", ready_again, 0}, {"Ssend_init", synchronous_again, 0}, {NULL, NULL, 0},
 };
 
 // Each collective operation in its three forms.
@@ -224,6 +293,14 @@ FORMS(Neighbor_allgather, neighbor_allgather, a->ring, GIVEN, TAKEN)
 FORMS(Neighbor_alltoall, neighbor_alltoall, a->ring, GIVEN, TAKEN)
 FORMS(Neighbor_alltoallv, neighbor_alltoallv, a->ring, a->send, bytes, places, a->type, a->receive, bytes, places, a->type)
 
+static int ring_counts[2], ring_places[2], apart[8];
+static MPI_Aint ring_apart[2];
+
+FORMS(Neighbor_allgatherv, neighbor_allgatherv, a->ring, GIVEN, a->receive, ring_counts, ring_places, a->type)
+FORMS(Alltoallw, alltoallw, a->comm, a->send, bytes, apart, types, a->receive, bytes, apart, types)
+FORMS(Neighbor_alltoallw, neighbor_alltoallw, a->ring, a->send, bytes, ring_apart, types, a->receive, bytes, ring_apart,
+      types)
+
 static void allreduce_in_place(arguments *a) {
     MPI_Allreduce(MPI_IN_PLACE, a->receive, a->count, a->type, MPI_SUM, a->comm);
 }
@@ -231,18 +308,6 @@ static void allreduce_in_place(arguments *a) {
 static void allgather_in_place(arguments *a) { MPI_Allgather(MPI_IN_PLACE, 0, MPI_INT, TAKEN, a->comm); }
 
 static void alltoall_in_place(arguments *a) { MPI_Alltoall(MPI_IN_PLACE, 0, MPI_INT, TAKEN, a->comm); }
-
-// All blocks of one process lie apart, in bytes.
-static void alltoallw(arguments *a) {
-    int apart[8];
-    MPI_Aint low, extent;
-    MPI_Type_get_extent(a->type, &low, &extent);
-    for (int i = 0; i < a->size; i++) {
-        types[i] = a->type;
-        apart[i] = (int)(places[i] * extent);
-    }
-    MPI_Alltoallw(a->send, bytes, apart, types, a->receive, bytes, apart, types, a->comm);
-}
 
 static void with_function(arguments *a) { MPI_Allreduce(a->send, a->receive, a->count, a->type, joined, a->comm); }
 
@@ -256,7 +321,7 @@ static const operation collectives[] = {
     THREE(reduce_scatter, 1), THREE(neighbor_allgather, 0), THREE(neighbor_alltoall, 0),
     THREE(neighbor_alltoallv, 0), {"Allreduce in place", allreduce_in_place, 1},
     {"Allgather in place", allgather_in_place, 0}, {"Alltoall in place", alltoall_in_place, 0},
-    {"Alltoallw", alltoallw, 0}, {"own operation", with_function, 0}, {"Scan, own operation", scan_with_function, 0},
+    THREE(neighbor_allgatherv, 0), THREE(alltoallw, 0), THREE(neighbor_alltoallw, 0), {"own operation", with_function, 0}, {"Scan, own operation", scan_with_function, 0},
     {NULL, NULL, 0},
 };
 
@@ -309,11 +374,29 @@ WINDOW(fetch_and_op, MPI_Fetch_and_op(a->send, second_half(a), MPI_INT, NEXT, 4,
 WINDOW(compare_and_swap,
        MPI_Compare_and_swap(a->send, (char *)a->send + 4, second_half(a), MPI_INT, NEXT, 8, window))
 
+// A window without memory, to which each process attaches its own.
+static void dynamic(arguments *a) {
+    MPI_Win window;
+    MPI_Aint low, extent, own, of_next;
+    MPI_Type_get_extent(a->type, &low, &extent);
+    MPI_Win_create_dynamic(MPI_INFO_NULL, a->comm, &window);
+    MPI_Win_attach(window, a->receive, extent * a->count * a->size);
+    MPI_Get_address(a->receive, &own);
+    MPI_Sendrecv(&own, 1, MPI_AINT, PREVIOUS, 8, &of_next, 1, MPI_AINT, NEXT, 8, a->comm, MPI_STATUS_IGNORE);
+    MPI_Win_fence(0, window);
+    MPI_Put(GIVEN, NEXT, of_next, a->count, a->type, window);
+    MPI_Win_fence(0, window);
+    MPI_Get(second_half(a), a->count, a->type, NEXT, of_next, a->count, a->type, window);
+    MPI_Win_fence(0, window);
+    MPI_Win_detach(window, a->receive);
+    MPI_Win_free(&window);
+}
+
 static const operation accesses[] = {
     {"Put", put, 0}, {"Get", get, 0}, {"Accumulate", accumulate, 1}, {"MPI_REPLACE", replace, 1},
     {"Rput", rput, 0}, {"Rget", rget, 0}, {"Raccumulate", raccumulate, 1}, {"Get_accumulate", get_accumulate, 1},
     {"Rget_accumulate", rget_accumulate, 1}, {"Fetch_and_op", fetch_and_op, 1},
-    {"Compare_and_swap", compare_and_swap, 1}, {NULL, NULL, 0},
+    {"Compare_and_swap", compare_and_swap, 1}, {"Win_attach", dynamic, 0}, {NULL, NULL, 0},
 };
 
 // Files: each process writes, and reads what it has written.
@@ -374,10 +457,78 @@ static void ordered(arguments *a) {
     MPI_File_read_ordered(file, TAKEN, MPI_STATUS_IGNORE);
 }
 
+static void go_to_own_place(arguments *a) { MPI_File_seek(file, own_place(a), MPI_SEEK_SET); }
+
+static void individual_all(arguments *a) {
+    go_to_own_place(a);
+    MPI_File_write_all(file, GIVEN, MPI_STATUS_IGNORE);
+    go_to_own_place(a);
+    MPI_File_read_all(file, TAKEN, MPI_STATUS_IGNORE);
+}
+
+static void iwrite_iread_individual(arguments *a) {
+    MPI_Request request;
+    go_to_own_place(a);
+    MPI_File_iwrite(file, GIVEN, &request);
+    finish(&request);
+    go_to_own_place(a);
+    MPI_File_iread(file, TAKEN, &request);
+    finish(&request);
+}
+
+static void iwrite_iread_individual_all(arguments *a) {
+    MPI_Request request;
+    go_to_own_place(a);
+    MPI_File_iwrite_all(file, GIVEN, &request);
+    finish(&request);
+    go_to_own_place(a);
+    MPI_File_iread_all(file, TAKEN, &request);
+    finish(&request);
+}
+
+static void split_individual(arguments *a) {
+    go_to_own_place(a);
+    MPI_File_write_all_begin(file, GIVEN);
+    MPI_File_write_all_end(file, a->send, MPI_STATUS_IGNORE);
+    go_to_own_place(a);
+    MPI_File_read_all_begin(file, TAKEN);
+    MPI_File_read_all_end(file, a->receive, MPI_STATUS_IGNORE);
+}
+
+static void split_ordered(arguments *a) {
+    MPI_File_seek_shared(file, 0, MPI_SEEK_SET);
+    MPI_File_write_ordered_begin(file, GIVEN);
+    MPI_File_write_ordered_end(file, a->send, MPI_STATUS_IGNORE);
+    MPI_File_seek_shared(file, 0, MPI_SEEK_SET);
+    MPI_File_read_ordered_begin(file, TAKEN);
+    MPI_File_read_ordered_end(file, a->receive, MPI_STATUS_IGNORE);
+}
+
+// One process after the other, so that each finds its own data.
+static void shared(arguments *a) {
+    for (int reads = 0; reads < 2; reads++) {
+        MPI_File_seek_shared(file, 0, MPI_SEEK_SET);
+        for (int rank = 0; rank < a->size; rank++) {
+            MPI_Barrier(a->comm);
+            if (rank != a->rank) continue;
+            MPI_Request request = MPI_REQUEST_NULL;
+            if (a->rank % 2) {
+                if (reads) MPI_File_iread_shared(file, TAKEN, &request);
+                else MPI_File_iwrite_shared(file, GIVEN, &request);
+            } else if (reads) MPI_File_read_shared(file, TAKEN, MPI_STATUS_IGNORE);
+            else MPI_File_write_shared(file, GIVEN, MPI_STATUS_IGNORE);
+            finish(&request);
+        }
+        MPI_Barrier(a->comm);
+    }
+}
+
 static const operation transfers[] = {
     {"write_at", write_read, 0}, {"write_at_all", write_read_all, 0}, {"iwrite_at", iwrite_iread, 0},
     {"iwrite_at_all", iwrite_iread_all, 0}, {"write_at_all_begin", split, 0}, {"write", individual, 0},
-    {"write_ordered", ordered, 0}, {NULL, NULL, 0},
+    {"write_ordered", ordered, 0}, {"write_all", individual_all, 0}, {"iwrite", iwrite_iread_individual, 0},
+    {"iwrite_all", iwrite_iread_individual_all, 0}, {"write_all_begin", split_individual, 0},
+    {"write_ordered_begin", split_ordered, 0}, {"write_shared", shared, 0}, {NULL, NULL, 0},
 };
 
 static void pack(arguments *a) {
@@ -535,6 +686,8 @@ int main(int argc, char **argv) {
     int only_length = argc > 3 ? atoi(argv[3]) : -1;
     for (int which = 0; which < TYPES; which++) {
         a.type = element_type(which);
+        MPI_Aint low, extent;
+        MPI_Type_get_extent(a.type, &low, &extent);
         for (int length = 0; length < 3; length++) {
             if (only_length >= 0 && length != only_length) continue;
             a.count = which && length ? lengths[length] / 10 : lengths[length];
@@ -543,6 +696,14 @@ int main(int argc, char **argv) {
                 counts[i] = a.count - (i % 2);
                 places[i] = i * a.count;
                 bytes[i] = a.count - 1;
+                types[i] = a.type;
+                apart[i] = (int)(places[i] * extent);
+            }
+            // The two neighbours in a ring.
+            for (int i = 0; i < 2; i++) {
+                ring_counts[i] = a.count;
+                ring_places[i] = i * a.count;
+                ring_apart[i] = ring_places[i] * extent;
             }
             for (const operation *of = all; of->name; of++) {
                 if ((of->plain && which) || (only && strcmp(of->name, only))) continue;

@@ -110,10 +110,21 @@ static void many(void) {
         CHECK(unread == 0, "%d messages were not read from the device, the last is %d", unread, last);
 }
 
+// Waits in vain after messages, so that a report of the job is made (scenarios/devices.py).
+static void hang(void) {
+    void *memory = device_memory(DEVICE, LONG);
+    for (int round = 0; round < 2; round++) {
+        if (check_rank == 0) OK(MPI_Send(memory, LONG / 4, MPI_INT, 1, 1, MPI_COMM_WORLD));
+        else OK(MPI_Recv(memory, LONG / 4, MPI_INT, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    }
+    OK(MPI_Recv(memory, LONG / 4, MPI_INT, 1 - check_rank, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+}
+
 int main(int argc, char **argv) {
     check_begin();
     devices_begin();
     if (argc > 1 && !strcmp(argv[1], "many")) many();
+    else if (argc > 1 && !strcmp(argv[1], "hang")) hang();
     else kinds();
     return check_end();
 }

@@ -1,4 +1,5 @@
-// Part of fake_devices.h: handles of memory for other processes, mapped memory, and pools.
+// Part of fake_devices.h: handles of memory for other processes, mapped memory, pools, and memory
+// of the processor that devices access.
 
 static int may_import(int device) {
     return !depth || stack[depth - 1]->device == device || setting("FAKE_DEVICE_PEERS", 1);
@@ -145,10 +146,12 @@ int cuMemPoolDestroy(pool *of) {
 
 int cuMemAllocFromPoolAsync(uintptr_t *address, size_t bytes, pool *of, stream *on) {
     (void)on;
+    if (of->used + rounded(bytes) > POOL && !of->live) of->used = 0;
     if (of->used + rounded(bytes) > POOL) return OUT_OF_MEMORY;
     int result = enter(address, (block){.bytes = bytes, .device = of->device, .pool = of, .file = of->file,
                                         .offset = of->used});
     of->used += rounded(bytes);
+    of->live++;
     return result;
 }
 
@@ -199,4 +202,50 @@ int cuMemPoolImportPointer(uintptr_t *address, pool *of, const handle_bytes *giv
     __atomic_add_fetch(&live_imports, 1, __ATOMIC_RELAXED);
     return enter(address, (block){.bytes = data.bytes, .device = data.device, .pool = &imported_pool, .file = file,
                                   .offset = data.offset, .is_imported = 1});
+}
+
+// Memory of the processor that devices access. Its addresses are the processor's.
+enum { REGISTRATIONS = 256 };
+static struct { uintptr_t start, end; } registered[REGISTRATIONS];
+
+static int is_registered(uintptr_t address) {
+    int found = 0;
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < REGISTRATIONS; i++) found |= address >= registered[i].start && address < registered[i].end;
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+// Replaces a registration that begins at one address by another one.
+static void change_registration(uintptr_t old, uintptr_t start, uintptr_t end) {
+    pthread_mutex_lock(&lock);
+    int place = 0;
+    while (place < REGISTRATIONS && registered[place].start != old) place++;
+    if (place < REGISTRATIONS) {
+        registered[place].start = start;
+        registered[place].end = end;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+int cuMemHostGetDevicePointer_v2(uintptr_t *found, void *address, unsigned flags) {
+    MAY_FAIL();
+    if (!depth || flags || !is_registered((uintptr_t)address)) return INVALID_VALUE;
+    *found = (uintptr_t)address;
+    return SUCCESS;
+}
+
+int cuMemHostRegister_v2(void *address, size_t bytes, unsigned flags) {
+    MAY_FAIL();
+    if (!depth || !address || !bytes || flags != 1) return INVALID_VALUE;
+    change_registration(0, (uintptr_t)address, (uintptr_t)address + bytes);
+    __atomic_add_fetch(&live_registrations, 1, __ATOMIC_RELAXED);
+    return SUCCESS;
+}
+
+int cuMemHostUnregister(void *address) {
+    if (!address) return INVALID_VALUE;
+    change_registration((uintptr_t)address, 0, 0);
+    __atomic_sub_fetch(&live_registrations, 1, __ATOMIC_RELAXED);
+    return SUCCESS;
 }

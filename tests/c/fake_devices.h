@@ -15,7 +15,7 @@
 //
 // Variables: FAKE_DEVICE_DELAY_US: how late copies are (20). FAKE_DEVICE_FAIL=FUNCTION,N: the Nth
 // call of a function fails (from the Nth on if N is negative). FAKE_DEVICE_PEERS=0: a device does
-// not access another one's memory.
+// not access another one's memory. FAKE_DEVICE_MODE: the number of how many processes may use one.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -43,6 +43,8 @@ typedef struct context {
 typedef struct {
     int file, device;
     size_t used;
+    // How many allocations are not freed. When there are none, the pool begins again at its end.
+    int live;
 } pool;
 
 // Memory that is mapped by address and file.
@@ -65,10 +67,16 @@ typedef struct {
     uint64_t number;
 } block;
 
+// Work on a stream: a copy, the call of a function, a wait for a word, or time that passes.
 typedef struct copy {
     void *to;
     const void *from;
     size_t width, height, to_pitch, from_pitch;
+    void (*function)(void *);
+    void *argument;
+    const uint32_t *word;
+    uint32_t value;
+    long microseconds;
     struct copy *next;
 } copy;
 
@@ -137,7 +145,19 @@ static int fails(const char *function) {
     return number < 0 ? call >= -number : call == number;
 }
 
-#define MAY_FAIL() do { if (fails(__func__)) return INJECTED; } while (0)
+// A host function on a stream must not call the driver.
+static __thread int in_host_function;
+
+static void must_not_be_in_host_function(const char *function) {
+    if (!in_host_function) return;
+    fprintf(stderr, "%s was called by a host function on a stream\n", function);
+    abort();
+}
+
+#define MAY_FAIL() do { \
+        must_not_be_in_host_function(__func__); \
+        if (fails(__func__)) return INJECTED; \
+    } while (0)
 
 static char *hidden(size_t bytes) {
     char *place = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -176,6 +196,21 @@ int cuInit(unsigned flags) {
 
 int cuDriverGetVersion(int *version) {
     *version = 12040;
+    return SUCCESS;
+}
+
+int cuDeviceCanAccessPeer(int *can, int device, int other) {
+    MAY_FAIL();
+    (void)device, (void)other;
+    *can = (int)setting("FAKE_DEVICE_PEERS", 1);
+    return SUCCESS;
+}
+
+// The attribute of processes: any number, or what the variable says.
+int cuDeviceGetAttribute(int *value, int attribute, int device) {
+    MAY_FAIL();
+    (void)device;
+    *value = attribute == 20 ? (int)setting("FAKE_DEVICE_MODE", 0) : 1;
     return SUCCESS;
 }
 
@@ -406,6 +441,7 @@ int cuMemFree_v2(uintptr_t address) {
             free((void *)address);
             each->address = 0;
         } else if (each->pool && each->pool->file >= 0) {
+            if (!each->is_imported) each->pool->live--;
             leave(each, 0);
         } else {
             memset(each->alias, 0xee, each->bytes);
@@ -470,22 +506,23 @@ static void *reached(uintptr_t address, size_t bytes) {
 
 #include "fake_device_handles.h"
 
-int cuMemHostRegister_v2(void *address, size_t bytes, unsigned flags) {
-    MAY_FAIL();
-    if (!depth || !address || !bytes || flags != 1) return INVALID_VALUE;
-    __atomic_add_fetch(&live_registrations, 1, __ATOMIC_RELAXED);
-    return SUCCESS;
-}
-
-int cuMemHostUnregister(void *address) {
-    if (!address) return INVALID_VALUE;
-    __atomic_sub_fetch(&live_registrations, 1, __ATOMIC_RELAXED);
-    return SUCCESS;
-}
-
 // Streams, events and copies.
 
 static void perform(const copy *each) {
+    if (each->function) {
+        in_host_function = 1;
+        each->function(each->argument);
+        in_host_function = 0;
+        return;
+    }
+    if (each->word) {
+        while ((int32_t)(__atomic_load_n(each->word, __ATOMIC_ACQUIRE) - each->value) < 0) usleep(10);
+        return;
+    }
+    if (each->microseconds) {
+        usleep(each->microseconds);
+        return;
+    }
     for (size_t row = 0; row < each->height; row++)
         memcpy((char *)each->to + row * each->to_pitch, (const char *)each->from + row * each->from_pitch,
                each->width);
@@ -589,8 +626,9 @@ int cuEventDestroy_v2(event *of) {
 
 static int queue(stream *on, copy wanted) {
     if (!depth) return INVALID_CONTEXT;
-    __atomic_add_fetch(&copies, 1, __ATOMIC_RELAXED);
-    if (!wanted.to || !wanted.from) return INVALID_VALUE;
+    int is_copy = !wanted.function && !wanted.word && !wanted.microseconds;
+    if (is_copy) __atomic_add_fetch(&copies, 1, __ATOMIC_RELAXED);
+    if (is_copy && (!wanted.to || !wanted.from)) return INVALID_VALUE;
     if (!on) {
         perform(&wanted);
         return SUCCESS;
@@ -607,6 +645,29 @@ static int queue(stream *on, copy wanted) {
     pthread_cond_broadcast(&on->changed);
     pthread_mutex_unlock(&on->lock);
     return SUCCESS;
+}
+
+int cuStreamGetCtx(stream *of, context **owner) {
+    MAY_FAIL();
+    if (!of) return INVALID_HANDLE;
+    *owner = of->owner;
+    return SUCCESS;
+}
+
+int cuLaunchHostFunc(stream *on, void (*function)(void *), void *argument) {
+    MAY_FAIL();
+    return queue(on, (copy){.function = function, .argument = argument});
+}
+
+int cuStreamWaitValue32_v2(stream *on, uintptr_t address, uint32_t value, unsigned flags) {
+    MAY_FAIL();
+    if (flags || !is_registered(address)) return INVALID_VALUE;
+    return queue(on, (copy){.word = (const uint32_t *)address, .value = value});
+}
+
+// Work of the program that takes time.
+int fake_device_work(stream *on, long microseconds) {
+    return queue(on, (copy){.microseconds = microseconds});
 }
 
 static copy line(void *to, const void *from, size_t bytes) {

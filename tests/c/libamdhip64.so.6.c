@@ -20,6 +20,13 @@ int hipDeviceGetName(char *name, int room, int device) { return cuDeviceGetName(
 int hipDeviceGetPCIBusId(char *name, int room, int device) { return cuDeviceGetPCIBusId(name, room, device); }
 int hipDeviceTotalMem(size_t *bytes, int device) { return cuDeviceTotalMem_v2(bytes, device); }
 
+int hipRuntimeGetVersion(int *version) {
+    *version = 60342134;
+    return SUCCESS;
+}
+
+int hipDeviceCanAccessPeer(int *can, int device, int other) { return cuDeviceCanAccessPeer(can, device, other); }
+
 const char *hipGetErrorName(int error) {
     switch (error) {
     case INVALID_VALUE: return "hipErrorInvalidValue";

@@ -22,6 +22,7 @@ class Program:
         self.source = source
         self.executable = build / source.stem
         self.counts = [int(n) for n in self._words("run").split()]
+        self.night_counts = [int(n) for n in self._words("at night").split()]
         self.timeout = float(self._words("timeout") or 30)
         self.memory_gib = float(self._words("memory") or 0)
         preload = self._words("preload")

@@ -46,13 +46,28 @@ def findings(output):
 
 
 def graphics_processors_are_listed(runner):
-    library = runner.build / "libcuda.so.1.so"
+    for name, driver in [("libcuda.so.1", "CUDA 12.4"), ("libamdhip64.so.6", "HIP 6.3")]:
+        found, output = with_devices(runner, name)
+        mark, text = found.get("graphics processors", ("nothing", ""))
+        assert mark == "ok" and f"Device 1 of no machine (2 GiB, 0000:18:00.0); {driver}" in text, output
+        assert found.get("memory of other graphics processors") == ("ok", "all access each other's"), output
+        found, output = with_devices(runner, name, FAKE_DEVICE_PEERS="0", CUDA_VISIBLE_DEVICES="0,1")
+        mark, text = found.get("graphics processors", ("nothing", ""))
+        assert mark == "note" and "CUDA_VISIBLE_DEVICES=0,1" in text, output
+        mark, text = found.get("memory of other graphics processors", ("nothing", ""))
+        assert mark == "note" and "0000:18:00.0 not that of 0000:17:00.0" in text, output
+    found, output = with_devices(runner, "libcuda.so.1", FAKE_DEVICE_MODE="3")
+    mark, text = found.get("processes of a graphics processor", ("nothing", ""))
+    assert mark == "note" and "only one at a time may use 0000:17:00.0, 0000:18:00.0" in text, output
+
+
+def with_devices(runner, name, **changes):
+    """The findings of the doctor with a library in place of a vendor's, and its output."""
     with tempfile.TemporaryDirectory() as folder:
-        os.symlink(library.resolve(), pathlib.Path(folder) / "libcuda.so.1")
-        environment = environment_of(runner, LD_LIBRARY_PATH=folder)
+        os.symlink((runner.build / f"{name}.so").resolve(), pathlib.Path(folder) / name)
+        environment = environment_of(runner, LD_LIBRARY_PATH=folder, **changes)
         _, output, _ = run([command_of(runner), "doctor"], env=environment, timeout=90)
-    mark, text = findings(output).get("graphics processors", ("nothing", ""))
-    assert mark == "ok" and "Device 1 of no machine (2 GiB, 0000:18:00.0)" in text, output
+    return findings(output), output
 
 
 def is_named(runner, subject, mark, *words, before=(), code=None, **changes):

@@ -7,6 +7,7 @@ mod installation;
 mod machine;
 mod network;
 mod pools;
+mod processors;
 mod sharing;
 
 use std::env;

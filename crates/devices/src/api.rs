@@ -38,6 +38,9 @@ pub(crate) struct Rows {
     pub(crate) height: usize,
 }
 
+/// A function of the process that the vendor's library calls.
+pub(crate) type HostFunction = unsafe extern "C" fn(*mut c_void);
+
 /// The functions of a vendor's library.
 ///
 /// A *scope* is where work on a device happens: a context of CUDA, a device of HIP. Streams and
@@ -103,6 +106,28 @@ pub(crate) trait Api: Send + Sync {
     /// Ends what [`register`](Self::register) began.
     fn unregister(&self, address: usize);
 
+    /// Returns the scope of a stream of the program.
+    fn scope_of_stream(&self, stream: usize) -> Result<usize, ApiError>;
+
+    /// Queues a call of a host function, which must not call this library.
+    ///
+    /// # Safety
+    /// The function may be called with `data` once, from any thread.
+    unsafe fn queue_call(
+        &self,
+        stream: usize,
+        function: HostFunction,
+        data: *mut c_void,
+    ) -> Result<(), ApiError>;
+
+    /// Lets a stream wait until the word at an address, which
+    /// [`address_on_device`](Self::address_on_device) returned, is at least `value`: until their
+    /// difference, which wraps around, is not negative.
+    fn queue_wait(&self, stream: usize, address: usize, value: u32) -> Result<(), ApiError>;
+
+    /// Returns the address by which devices access memory that was registered.
+    fn address_on_device(&self, address: usize) -> Result<usize, ApiError>;
+
     /// Describes all devices.
     fn describe(&self) -> Result<Vec<DeviceDescription>, ApiError>;
 }
@@ -127,6 +152,11 @@ impl fmt::Display for ApiError {
 }
 
 impl ApiError {
+    /// The version of the library has no such function.
+    pub(crate) fn missing(library: &'static str, function: &'static str) -> Self {
+        Self { library, function, outcome: -1, name: "nothing: this version lacks it".to_owned() }
+    }
+
     /// Whether the stream or event is one of a state of the device that the program has ended. Both
     /// vendors have these numbers.
     pub(crate) fn is_of_past_state(&self) -> bool {

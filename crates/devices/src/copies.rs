@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use crate::api::{Api, ApiError, Rows, Side, inside};
 use crate::failure;
 use crate::sharing::Sharing;
+use crate::streams::SharedWords;
 
 /// The largest distance of rows that one copy can have, in bytes.
 const PITCH_MAX: isize = i32::MAX as isize;
@@ -27,6 +28,8 @@ pub(crate) struct Vendor {
     /// What was made in each scope.
     scopes: Mutex<HashMap<usize, Scope>>,
     sharing: Sharing,
+    /// On which streams of the program wait.
+    pub(crate) words: SharedWords,
 }
 
 #[derive(Debug, Default)]
@@ -86,7 +89,7 @@ impl fmt::Debug for StreamCopy {
 
 impl Vendor {
     pub(crate) fn new(api: Arc<dyn Api>) -> Self {
-        Self { api, scopes: Mutex::default(), sharing: Sharing::default() }
+        Self { api, scopes: Mutex::default(), sharing: Sharing::default(), words: Mutex::default() }
     }
 
     /// Returns the memory that an address belongs to; none if the processor addresses it.
@@ -357,5 +360,5 @@ impl Drop for Registered {
 }
 
 fn note(error: ApiError) {
-    failure::note(format!("a copy of device memory failed: {error}"));
+    failure::note_failure(format!("a copy of device memory failed: {error}"));
 }

@@ -9,14 +9,15 @@ use std::ptr;
 
 use sys::library::LoadedLibrary;
 
-use crate::DeviceDescription;
-use crate::api::{Api, ApiError, Rows, Side, call, pointer};
+use crate::api::{Api, ApiError, HostFunction, Rows, Side, call, pointer};
 use crate::record::{Allocation, Handle};
+use crate::{DeviceDescription, ProcessesOfDevice};
 use driver::{
     ATTRIBUTE_BUFFER_ID, ATTRIBUTE_CONTEXT, ATTRIBUTE_DEVICE_ORDINAL, ATTRIBUTE_IS_MANAGED,
-    ATTRIBUTE_MEMORY_TYPE, Context, Copy2D, Driver, EVENT_DISABLE_TIMING, HOST_REGISTER_PORTABLE,
+    ATTRIBUTE_MEMORY_TYPE, COMPUTE_MODE, COMPUTE_MODE_EXCLUSIVE, COMPUTE_MODE_PROHIBITED, Context,
+    Copy2D, Driver, EVENT_DISABLE_TIMING, HOST_REGISTER_PORTABLE, InspectionFunctions,
     MEMORY_DEVICE, MEMORY_HOST, MEMORY_UNIFIED, NOT_READY, Ordinal, Outcome, STREAM_NON_BLOCKING,
-    SUCCESS,
+    SUCCESS, StreamFunctions, WAIT_AT_LEAST,
 };
 
 /// The library of the driver.
@@ -25,6 +26,10 @@ const LIBRARY: &str = "libcuda.so.1";
 /// The driver. Scopes are contexts.
 pub(crate) struct Cuda {
     functions: Driver,
+    /// For streams of the program; none if the driver is older than they are.
+    of_streams: Option<StreamFunctions>,
+    /// For descriptions of devices.
+    of_inspection: Option<InspectionFunctions>,
 }
 
 impl Cuda {
@@ -42,7 +47,9 @@ impl Cuda {
     }
 
     fn of(library: &LoadedLibrary) -> Option<Self> {
-        Some(Self { functions: Driver::of(library)? })
+        let (of_streams, of_inspection) =
+            (StreamFunctions::of(library), InspectionFunctions::of(library));
+        Some(Self { functions: Driver::of(library)?, of_streams, of_inspection })
     }
 
     /// Asks for attributes of an address; false if the driver does not know them.
@@ -77,6 +84,10 @@ impl Cuda {
         Some(context)
     }
 
+    fn streams(&self, function: &'static str) -> Result<&StreamFunctions, ApiError> {
+        self.of_streams.as_ref().ok_or_else(|| ApiError::missing(LIBRARY, function))
+    }
+
     fn checked(&self, function: &'static str, outcome: Outcome) -> Result<(), ApiError> {
         if outcome == SUCCESS { Ok(()) } else { Err(self.error(function, outcome)) }
     }
@@ -94,13 +105,49 @@ impl Cuda {
         ApiError { library: LIBRARY, function, outcome, name }
     }
 
-    fn describe_one(&self, ordinal: Ordinal) -> Result<DeviceDescription, ApiError> {
-        let (mut name, mut bus, mut bytes) = ([0; 256], [0; 64], 0);
-        let (name_size, bus_size) = (name.len() as c_int, bus.len() as c_int);
-        call!(self, device_name, "cuDeviceGetName", name.as_mut_ptr(), name_size, ordinal)?;
-        call!(self, device_bus_id, "cuDeviceGetPCIBusId", bus.as_mut_ptr(), bus_size, ordinal)?;
+    /// Describes a device, of `count`.
+    fn describe_one(&self, ordinal: Ordinal, count: c_int) -> Result<DeviceDescription, ApiError> {
+        let (mut name, mut bytes) = ([0; 256], 0);
+        let size = name.len() as c_int;
+        call!(self, device_name, "cuDeviceGetName", name.as_mut_ptr(), size, ordinal)?;
         call!(self, device_memory, "cuDeviceTotalMem", &raw mut bytes, ordinal)?;
-        Ok(DeviceDescription { name: crate::text(&name), bus: crate::text(&bus), bytes })
+        let (mut version, mut mode, mut apart) = (0, 0, Vec::new());
+        if let Some(functions) = &self.of_inspection {
+            // SAFETY: the places have the documented type.
+            let outcome = unsafe { (functions.version)(&raw mut version) };
+            self.checked("cuDriverGetVersion", outcome)?;
+            // SAFETY: the places have the documented type.
+            let outcome = unsafe { (functions.attribute)(&raw mut mode, COMPUTE_MODE, ordinal) };
+            self.checked("cuDeviceGetAttribute", outcome)?;
+            for other in (0..count).filter(|other| *other != ordinal) {
+                let mut can = 0;
+                // SAFETY: the places have the documented type.
+                let outcome = unsafe { (functions.can_access)(&raw mut can, ordinal, other) };
+                self.checked("cuDeviceCanAccessPeer", outcome)?;
+                if can == 0 {
+                    apart.push(self.bus_of(other)?);
+                }
+            }
+        }
+        Ok(DeviceDescription {
+            name: crate::text(&name),
+            bus: self.bus_of(ordinal)?,
+            bytes,
+            driver: format!("CUDA {}.{}", version / 1000, version % 1000 / 10),
+            apart,
+            processes: match mode {
+                COMPUTE_MODE_PROHIBITED => ProcessesOfDevice::None,
+                COMPUTE_MODE_EXCLUSIVE => ProcessesOfDevice::One,
+                _ => ProcessesOfDevice::Any,
+            },
+        })
+    }
+
+    fn bus_of(&self, ordinal: Ordinal) -> Result<String, ApiError> {
+        let mut bus = [0; 64];
+        let size = bus.len() as c_int;
+        call!(self, device_bus_id, "cuDeviceGetPCIBusId", bus.as_mut_ptr(), size, ordinal)?;
+        Ok(crate::text(&bus))
     }
 }
 
@@ -226,11 +273,51 @@ impl Api for Cuda {
         let _ = call!(self, host_unregister, "cuMemHostUnregister", pointer(address));
     }
 
+    fn scope_of_stream(&self, stream: usize) -> Result<usize, ApiError> {
+        let mut context: Context = ptr::null_mut();
+        let name = "cuStreamGetCtx";
+        // SAFETY: the place has the documented type. Only the driver can check the stream.
+        let outcome =
+            unsafe { (self.streams(name)?.context_of)(pointer(stream), &raw mut context) };
+        self.checked(name, outcome)?;
+        Ok(context.expose_provenance())
+    }
+
+    unsafe fn queue_call(
+        &self,
+        stream: usize,
+        function: HostFunction,
+        data: *mut c_void,
+    ) -> Result<(), ApiError> {
+        let name = "cuLaunchHostFunc";
+        // SAFETY: passed on to the caller.
+        let outcome = unsafe { (self.streams(name)?.launch)(pointer(stream), function, data) };
+        self.checked(name, outcome)
+    }
+
+    fn queue_wait(&self, stream: usize, address: usize, value: u32) -> Result<(), ApiError> {
+        let (name, address) = ("cuStreamWaitValue32", address as u64);
+        let functions = self.streams(name)?;
+        // SAFETY: the driver checks the address.
+        let outcome =
+            unsafe { (functions.wait_value)(pointer(stream), address, value, WAIT_AT_LEAST) };
+        self.checked(name, outcome)
+    }
+
+    fn address_on_device(&self, address: usize) -> Result<usize, ApiError> {
+        let (name, mut found) = ("cuMemHostGetDevicePointer", 0);
+        let functions = self.streams(name)?;
+        // SAFETY: the place has the documented type, and the driver checks the address.
+        let outcome = unsafe { (functions.host_address)(&raw mut found, pointer(address), 0) };
+        self.checked(name, outcome)?;
+        Ok(found as usize)
+    }
+
     fn describe(&self) -> Result<Vec<DeviceDescription>, ApiError> {
         let mut count = 0;
         call!(self, init, "cuInit", 0)?;
         call!(self, device_count, "cuDeviceGetCount", &raw mut count)?;
-        (0..count).map(|ordinal| self.describe_one(ordinal)).collect()
+        (0..count).map(|ordinal| self.describe_one(ordinal, count)).collect()
     }
 }
 

@@ -10,7 +10,7 @@ static FIRST: Mutex<Option<String>> = Mutex::new(None);
 
 /// Remembers a failure, unless one is waiting to be reported.
 #[cold]
-pub(crate) fn note(failure: String) {
+pub fn note_failure(failure: String) {
     FIRST.lock().get_or_insert(failure);
     HAS_FAILED.store(true, Ordering::Release);
 }

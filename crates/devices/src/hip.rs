@@ -7,9 +7,9 @@ use std::ptr;
 
 use sys::library::LoadedLibrary;
 
-use crate::DeviceDescription;
-use crate::api::{Api, ApiError, Rows, call, find, pointer};
+use crate::api::{Api, ApiError, HostFunction, Rows, call, find, pointer};
 use crate::record::{Allocation, HANDLE_BYTES, Handle};
+use crate::{DeviceDescription, ProcessesOfDevice};
 
 /// The versions of the library in which memory has the numbers of its kinds that are used here.
 const LIBRARIES: [&str; 2] = ["libamdhip64.so.7", "libamdhip64.so.6"];
@@ -64,10 +64,17 @@ crate::api::functions! { Runtime:
     host_unregister = c"hipHostUnregister"(*mut c_void);
 }
 
+crate::api::functions! { InspectionFunctions:
+    version = c"hipRuntimeGetVersion"(*mut c_int);
+    can_access = c"hipDeviceCanAccessPeer"(*mut c_int, c_int, c_int);
+}
+
 /// The runtime. Scopes are devices.
 pub(crate) struct Hip {
     functions: Runtime,
     error_name: unsafe extern "C" fn(c_int) -> *const c_char,
+    /// For descriptions of devices.
+    of_inspection: Option<InspectionFunctions>,
 }
 
 impl Hip {
@@ -88,7 +95,8 @@ impl Hip {
     fn of(library: &LoadedLibrary) -> Option<Self> {
         // SAFETY: the type is that of the documentation.
         let error_name = unsafe { find(library, c"hipGetErrorName") }?;
-        Some(Self { functions: Runtime::of(library)?, error_name })
+        let of_inspection = InspectionFunctions::of(library);
+        Some(Self { functions: Runtime::of(library)?, error_name, of_inspection })
     }
 
     fn attributes<const COUNT: usize>(
@@ -117,13 +125,42 @@ impl Hip {
         Err(ApiError { library: LIBRARY, function, outcome, name })
     }
 
-    fn describe_one(&self, ordinal: c_int) -> Result<DeviceDescription, ApiError> {
-        let (mut name, mut bus, mut bytes) = ([0; 256], [0; 64], 0);
-        let (name_size, bus_size) = (name.len() as c_int, bus.len() as c_int);
-        call!(self, device_name, "hipDeviceGetName", name.as_mut_ptr(), name_size, ordinal)?;
-        call!(self, device_bus_id, "hipDeviceGetPCIBusId", bus.as_mut_ptr(), bus_size, ordinal)?;
+    /// Describes a device, of `count`.
+    fn describe_one(&self, ordinal: c_int, count: c_int) -> Result<DeviceDescription, ApiError> {
+        let (mut name, mut bytes, mut version) = ([0; 256], 0, 0);
+        let size = name.len() as c_int;
+        call!(self, device_name, "hipDeviceGetName", name.as_mut_ptr(), size, ordinal)?;
         call!(self, device_memory, "hipDeviceTotalMem", &raw mut bytes, ordinal)?;
-        Ok(DeviceDescription { name: crate::text(&name), bus: crate::text(&bus), bytes })
+        let mut apart = Vec::new();
+        if let Some(functions) = &self.of_inspection {
+            // SAFETY: the place has the documented type.
+            let outcome = unsafe { (functions.version)(&raw mut version) };
+            self.checked("hipRuntimeGetVersion", outcome)?;
+            for other in (0..count).filter(|other| *other != ordinal) {
+                let mut can = 0;
+                // SAFETY: the place has the documented type.
+                let outcome = unsafe { (functions.can_access)(&raw mut can, ordinal, other) };
+                self.checked("hipDeviceCanAccessPeer", outcome)?;
+                if can == 0 {
+                    apart.push(self.bus_of(other)?);
+                }
+            }
+        }
+        Ok(DeviceDescription {
+            name: crate::text(&name),
+            bus: self.bus_of(ordinal)?,
+            bytes,
+            driver: format!("HIP {}.{}", version / 10_000_000, version / 100_000 % 100),
+            apart,
+            processes: ProcessesOfDevice::Any,
+        })
+    }
+
+    fn bus_of(&self, ordinal: c_int) -> Result<String, ApiError> {
+        let mut bus = [0; 64];
+        let size = bus.len() as c_int;
+        call!(self, device_bus_id, "hipDeviceGetPCIBusId", bus.as_mut_ptr(), size, ordinal)?;
+        Ok(crate::text(&bus))
     }
 }
 
@@ -249,9 +286,36 @@ impl Api for Hip {
         let _ = call!(self, host_unregister, "hipHostUnregister", pointer(address));
     }
 
+    fn scope_of_stream(&self, _stream: usize) -> Result<usize, ApiError> {
+        // Waiting for a stream works in the scope of any device.
+        let mut device: c_int = 0;
+        call!(self, get_device, "hipGetDevice", &raw mut device)?;
+        Ok(device as usize)
+    }
+
+    // Streams of HIP do not wait for the processor: AMD documents such waits for memory of a
+    // special kind only. Calls wait for the stream instead.
+
+    unsafe fn queue_call(
+        &self,
+        _stream: usize,
+        _function: HostFunction,
+        _data: *mut c_void,
+    ) -> Result<(), ApiError> {
+        Err(ApiError::missing(LIBRARY, "hipLaunchHostFunc"))
+    }
+
+    fn queue_wait(&self, _stream: usize, _address: usize, _value: u32) -> Result<(), ApiError> {
+        Err(ApiError::missing(LIBRARY, "hipStreamWaitValue32"))
+    }
+
+    fn address_on_device(&self, _address: usize) -> Result<usize, ApiError> {
+        Err(ApiError::missing(LIBRARY, "hipHostGetDevicePointer"))
+    }
+
     fn describe(&self) -> Result<Vec<DeviceDescription>, ApiError> {
         let mut count = 0;
         call!(self, device_count, "hipGetDeviceCount", &raw mut count)?;
-        (0..count).map(|ordinal| self.describe_one(ordinal)).collect()
+        (0..count).map(|ordinal| self.describe_one(ordinal, count)).collect()
     }
 }

@@ -17,6 +17,7 @@ mod failure;
 mod hip;
 mod record;
 mod sharing;
+mod streams;
 #[cfg(test)]
 mod tests;
 
@@ -34,7 +35,8 @@ use copies::Vendor;
 use cuda::Cuda;
 use hip::Hip;
 
-pub use failure::take_failure;
+pub use failure::{note_failure, take_failure};
+pub use streams::{ProgramStream, StreamKind};
 
 /// The files by which the kernel's driver of a vendor is reached. Without any of them no device can
 /// be used, so that its library is not expected.
@@ -56,6 +58,23 @@ pub struct DeviceDescription {
     pub bus: String,
     /// The bytes of its memory.
     pub bytes: usize,
+    /// The version of its driver, such as `CUDA 12.4`.
+    pub driver: String,
+    /// The addresses on the PCI bus of devices of its vendor whose memory it does not access.
+    pub apart: Vec<String>,
+    /// The number of processes that may use it.
+    pub processes: ProcessesOfDevice,
+}
+
+/// How many processes may use a device at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProcessesOfDevice {
+    /// Any number.
+    Any,
+    /// One.
+    One,
+    /// None.
+    None,
 }
 
 /// The devices that this process may use.
@@ -114,6 +133,27 @@ impl Devices {
         }
         let memory = self.vendors().find_map(|vendor| Vendor::memory_of(vendor, address))?;
         Some(Arc::new(memory))
+    }
+
+    /// Returns a stream of the program, which has the number of its pointer. `wake` is called from
+    /// any thread when the stream comes to a turn of the processor; without it, the processor takes
+    /// no turns.
+    ///
+    /// # Errors
+    /// The program has not loaded the vendor's library; the driver's, by name.
+    pub fn stream(
+        &self,
+        kind: StreamKind,
+        number: usize,
+        wake: Option<fn()>,
+    ) -> Result<ProgramStream, String> {
+        self.look_for_libraries();
+        let vendor = match kind {
+            StreamKind::Cuda => &self.cuda,
+            StreamKind::Hip => &self.hip,
+        };
+        let vendor = vendor.get().ok_or("the program has not loaded the library of its driver")?;
+        ProgramStream::new(vendor, number, wake).map_err(|error| error.to_string())
     }
 
     /// Returns the vendors whose libraries the process has loaded.

@@ -1,5 +1,6 @@
 //! Copies and shared memory with a vendor's library that only counts.
 
+use std::ffi::c_void;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
@@ -7,10 +8,11 @@ use memory::{Blocks, DistantMemory, ForeignMemory};
 use parking_lot::Mutex;
 
 use crate::DeviceDescription;
-use crate::api::{Api, ApiError, Rows};
+use crate::api::{Api, ApiError, HostFunction, Rows};
 use crate::copies::{ScopedMemory, Vendor};
 use crate::failure;
 use crate::record::{Allocation, Exported, HANDLE_BYTES, Handle};
+use crate::streams::ProgramStream;
 
 const INVALID_HANDLE: i32 = 400;
 
@@ -32,6 +34,9 @@ struct Counting {
     refuses_query: bool,
     /// How many times a thread has waited for an event.
     waits: AtomicUsize,
+    /// The values that streams of the program wait for.
+    awaited: Mutex<Vec<u32>>,
+    refuses_waits: bool,
 }
 
 /// Held by tests that look at failures, which are common to all threads.
@@ -134,6 +139,30 @@ impl Api for Counting {
     }
 
     fn unregister(&self, _address: usize) {}
+
+    fn scope_of_stream(&self, _stream: usize) -> Result<usize, ApiError> {
+        Ok(4096)
+    }
+
+    unsafe fn queue_call(
+        &self,
+        _stream: usize,
+        function: HostFunction,
+        data: *mut c_void,
+    ) -> Result<(), ApiError> {
+        // SAFETY: passed on to the caller.
+        unsafe { function(data) };
+        Ok(())
+    }
+
+    fn queue_wait(&self, _stream: usize, _address: usize, value: u32) -> Result<(), ApiError> {
+        self.awaited.lock().push(value);
+        if self.refuses_waits { Err(error(801)) } else { Ok(()) }
+    }
+
+    fn address_on_device(&self, address: usize) -> Result<usize, ApiError> {
+        Ok(address)
+    }
 
     fn describe(&self) -> Result<Vec<DeviceDescription>, ApiError> {
         Ok(Vec::new())
@@ -255,4 +284,34 @@ fn memory_is_exported_by_the_number_of_its_allocation() {
     assert!(memory.export(start, 1 << 20).is_none(), "it exceeds the allocation");
     api.allocation.store(13, Ordering::Relaxed);
     assert!(memory.export(start, 100).is_none(), "the driver refuses");
+}
+
+#[test]
+fn a_stream_waits_for_one_number_after_the_other() {
+    let api = Arc::new(Counting::default());
+    let vendor = Arc::new(Vendor::new(Arc::clone(&api) as Arc<dyn Api>));
+    let stream = ProgramStream::new(&vendor, 7, Some(|| ())).expect("it can wait");
+    assert!(stream.takes_turns() && !stream.has_reached(1));
+    assert_eq!(stream.queue_turn(), Ok(1));
+    assert!(stream.has_reached(1) && !stream.has_reached(2), "the library calls at once");
+    assert_eq!([stream.queue_wait(), stream.queue_wait()], [Ok(1), Ok(2)]);
+    stream.release(2);
+    drop(stream);
+    // Another stream gets the word as it is.
+    let other = ProgramStream::new(&vendor, 8, Some(|| ())).expect("it can wait");
+    assert_eq!(other.queue_wait(), Ok(3));
+    assert_eq!(*api.awaited.lock(), [0, 1, 2, 2, 3]);
+}
+
+#[test]
+fn without_waits_a_stream_takes_no_turns() {
+    let vendor = |refuses_waits| {
+        let api = Counting { refuses_waits, ..Counting::default() };
+        Arc::new(Vendor::new(Arc::new(api) as Arc<dyn Api>))
+    };
+    for (refuses, wake) in [(true, Some((|| ()) as fn())), (false, None)] {
+        let stream = ProgramStream::new(&vendor(refuses), 7, wake).expect("it can be used");
+        assert!(!stream.takes_turns() && stream.has_reached(1));
+        assert_eq!([stream.queue_turn(), stream.queue_wait()], [Ok(0), Ok(0)]);
+    }
 }

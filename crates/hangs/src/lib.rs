@@ -146,6 +146,20 @@ pub struct RankAnswer {
     /// The last calls that returned an error to the program, the oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<ReturnedError>,
+    /// The messages in memory of devices that went through memory of the processor, if there were
+    /// any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub staged: Option<StagedData>,
+}
+
+/// Messages in memory of devices that went through memory of the processor, although their receiver
+/// could have read it on its device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StagedData {
+    /// How many messages.
+    pub messages: u64,
+    /// Why the last one.
+    pub reason: String,
 }
 
 /// A call that has returned an error to the program.

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::words;
 use crate::{
     Awaited, JobReport, MessageWait, Outside, PortWait, Queue, RankAnswer, RankReport,
-    ReturnedError, SpawnedReport, Stage,
+    ReturnedError, SpawnedReport, Stage, StagedData,
 };
 
 /// The maximum number of ranks in the table.
@@ -38,7 +38,9 @@ pub fn table(report: &JobReport) -> String {
         let _ = writeln!(text, "and {} more; --json lists all of them", ranks.len() - ROWS_MAX);
     }
     for RankReport { rank, answer, .. } in ranks.iter().take(ROWS_MAX) {
-        let Some(RankAnswer { posted, unexpected, errors, calls, .. }) = answer else { continue };
+        let Some(RankAnswer { posted, unexpected, errors, calls, staged, .. }) = answer else {
+            continue;
+        };
         text.push_str(&queue(*rank, unexpected, "arrived, not received", "from"));
         // A single receive that the row shows already is not repeated.
         let only = posted.first.first().filter(|_| posted.length == 1);
@@ -49,6 +51,7 @@ pub fn table(report: &JobReport) -> String {
             text.push_str(&queue(*rank, posted, "receives without a message", "from"));
         }
         text.extend(errors.iter().map(|error| returned(*rank, error)));
+        text.extend(staged.iter().map(|data| in_processor_memory(*rank, data)));
     }
     add_spawned(&mut text, &report.spawned, "spawned ");
     text
@@ -72,6 +75,16 @@ fn returned(rank: u32, error: &ReturnedError) -> String {
         what.or(place).unwrap_or_default(),
         words::returned(error),
         caller.unwrap_or_default()
+    )
+}
+
+fn in_processor_memory(rank: u32, StagedData { messages, reason }: &StagedData) -> String {
+    let count = match messages {
+        1 => "1 message".to_owned(),
+        count => format!("{count} messages"),
+    };
+    format!(
+        "rank {rank}, device memory of {count} went through memory of the processor: {reason}\n"
     )
 }
 

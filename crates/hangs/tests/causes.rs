@@ -2,8 +2,8 @@
 
 use hangs::{
     Awaited, CollectiveWait, CommunicatorName, JobReport, MessageWait, Outside, PortWait, Queue,
-    RankAnswer, RankReport, ReturnedError, SpawnedReport, SpawnedStage, Stage, WaitingCall, causes,
-    stands_still, table,
+    RankAnswer, RankReport, ReturnedError, SpawnedReport, SpawnedStage, Stage, StagedData,
+    WaitingCall, causes, stands_still, table,
 };
 use proptest::prelude::*;
 
@@ -439,4 +439,23 @@ proptest! {
         let start = format!("rank {} waits for rank {last}", (last + size - 1) % size);
         prop_assert!(reported.starts_with(&start), "{}", reported);
     }
+}
+
+#[test]
+fn the_table_shows_device_memory_that_went_through_the_processor() {
+    let staged = StagedData { messages: 3, reason: "cuIpcGetMemHandle returned X".to_owned() };
+    let answer = RankAnswer { staged: Some(staged), ..RankAnswer::default() };
+    let report = JobReport {
+        job: 7,
+        name: String::new(),
+        program: "./a".into(),
+        seconds: 3.0,
+        causes: Vec::new(),
+        ranks: vec![rank(0, Some(answer)), computes(1)],
+        spawned: Vec::new(),
+    };
+    let text = table(&report);
+    let line = "rank 0, device memory of 3 messages went through memory of the processor: \
+                cuIpcGetMemHandle returned X";
+    assert!(text.contains(line) && !text.contains("rank 1, device"), "{text}");
 }

@@ -30,6 +30,7 @@ pub mod requests;
 pub mod sessions;
 pub mod spawning;
 pub mod statuses;
+pub mod streams;
 pub mod tools;
 pub mod topologies;
 pub mod transfers;

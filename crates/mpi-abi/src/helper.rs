@@ -85,6 +85,13 @@ fn ring() {
     process().doorbell().into_iter().for_each(|bell| bell.ring());
 }
 
+/// Wakes the helper and all threads that sleep in calls, because a stream of a device has come to
+/// an operation. May be called from any thread.
+pub fn wake() {
+    CALLS.wake(&System, ring);
+    ring();
+}
+
 /// Runs the helper thread, on these cores if it has its own.
 fn run(cores: Option<Cores>) {
     cores::wake_precisely();

@@ -29,4 +29,5 @@ mod predefined;
 mod python;
 mod report;
 mod requests;
+mod streams;
 mod thread_levels;

@@ -30,6 +30,7 @@ use crate::generated::constants::MPI_ERR_LASTCODE;
 use crate::handles::Table;
 use crate::predefined::{FIRST_KEYVAL, PredefinedObjects};
 use crate::requests::RequestTable;
+use crate::streams::StreamTable;
 
 use call_observer::CallObserver;
 use fortran_facts::FortranFacts;
@@ -98,6 +99,8 @@ pub struct LibraryState {
     pub fortran: FortranFacts,
     /// The graphics processors whose memory the program may pass; none if it cannot have any.
     pub devices: cell::OnceCell<devices::Devices>,
+    /// The program's streams of graphics processors.
+    pub streams: StreamTable,
     /// The checks for mistakes of the program, if they are enabled.
     pub checks: cell::OnceCell<Rc<dyn CallObserver>>,
 }
@@ -163,6 +166,7 @@ impl LibraryState {
     /// Lets spawned jobs with which this process is no longer connected live on independently, as
     /// the communicator with the handle `freed` was freed.
     pub fn note_freed(&self, freed: c::Comm) {
+        self.streams.detach(freed);
         if self.parent.get() == Some(freed) {
             self.parent.set(None);
         }
@@ -252,6 +256,7 @@ impl LibraryState {
             standard_values: StandardValues::default(),
             call_sites: CallSites::default(),
             fortran: FortranFacts::default(),
+            streams: StreamTable::default(),
             devices: cell::OnceCell::new(),
             checks: cell::OnceCell::new(),
         }

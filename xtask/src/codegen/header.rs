@@ -65,6 +65,12 @@ typedef struct MPI_Status {
 
 ";
 
+/// The handle of streams, as MPICH has it in all its binary interfaces.
+const STREAMS: &str = "\
+typedef int MPIX_Stream;
+#define MPIX_STREAM_NULL ((MPIX_Stream)0x3c000000)
+";
+
 /// Names of old versions of the standard that programs still use. Other removed names have no
 /// meaning in this binary interface (docs/user/old-names.md).
 const OLD_NAMES: &str = "
@@ -145,7 +151,10 @@ pub fn header(tables: &Tables) -> String {
         for function in &tables.functions {
             text.push_str(&prototype(function, prefix));
         }
-        text.push_str("\n/* Beyond the standard: for programs that survive failed processes. */\n");
+        text.push_str("\n/* Beyond the standard: failed processes, graphics processors and their streams. */\n");
+        if prefix.is_empty() {
+            text.push_str(STREAMS);
+        }
         for function in &tables.extensions {
             text.push_str(&prototype(function, prefix));
         }

@@ -5,13 +5,13 @@ use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use devices::DeviceDescription;
 use runtime::configuration;
 use sys::cores;
 use sys::process::DescriptorLimit;
 use topology::{Scope, Topology};
 
 use super::finding::Finding;
+use super::processors;
 
 pub fn findings() -> Vec<Finding> {
     let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
@@ -25,28 +25,8 @@ pub fn findings() -> Vec<Finding> {
     findings.extend(huge_pages());
     findings.push(clock());
     findings.extend(host_timeout());
-    findings.extend(devices::describe().map(devices_finding));
+    findings.extend(processors::findings());
     findings
-}
-
-/// The graphics processors, whose memory programs may pass to any call.
-fn devices_finding(found: Result<Vec<DeviceDescription>, String>) -> Finding {
-    let subject = "graphics processors";
-    match found {
-        Ok(devices) => {
-            let each = devices.iter().map(|device| {
-                let DeviceDescription { name, bus, bytes } = device;
-                format!("{name} ({:.0} GiB, {bus})", *bytes as f64 / f64::from(1 << 30))
-            });
-            Finding::fit(subject, each.collect::<Vec<_>>().join(", "))
-        }
-        Err(cause) => Finding::note(
-            subject,
-            format!("none can be used: {cause}"),
-            "install the driver of the devices, or let the container have them (docker --gpus, \
-             --nv of Apptainer), if programs are to use them",
-        ),
-    }
 }
 
 /// How many processes can run at once: the cores of the machine, those that the affinity mask

@@ -3,6 +3,7 @@
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
+use crate::api::HostFunction;
 use crate::record::HANDLE_BYTES;
 
 /// A result; 0 is success.
@@ -28,6 +29,14 @@ pub(super) const IPC_LAZY_ENABLE_PEER_ACCESS: c_uint = 1;
 pub(super) const HOST_REGISTER_PORTABLE: c_uint = 1;
 /// The handle is a descriptor of the system.
 pub(super) const HANDLE_TYPE_DESCRIPTOR: c_uint = 1;
+
+/// The stream waits until the word is at least the value.
+pub(super) const WAIT_AT_LEAST: c_uint = 0;
+
+/// An attribute of devices, and its values: how many processes may use one.
+pub(super) const COMPUTE_MODE: c_int = 20;
+pub(super) const COMPUTE_MODE_PROHIBITED: c_int = 2;
+pub(super) const COMPUTE_MODE_EXCLUSIVE: c_int = 3;
 
 pub(super) const ATTRIBUTE_CONTEXT: c_int = 1;
 pub(super) const ATTRIBUTE_MEMORY_TYPE: c_int = 2;
@@ -128,4 +137,17 @@ crate::api::functions! { Driver:
     pool_export_pointer = c"cuMemPoolExportPointer"(*mut HandleBytes, u64);
     pool_import_pointer = c"cuMemPoolImportPointer"(*mut u64, Pool, *const HandleBytes);
     free = c"cuMemFree_v2"(u64);
+}
+
+crate::api::functions! { InspectionFunctions:
+    version = c"cuDriverGetVersion"(*mut c_int);
+    can_access = c"cuDeviceCanAccessPeer"(*mut c_int, Ordinal, Ordinal);
+    attribute = c"cuDeviceGetAttribute"(*mut c_int, c_int, Ordinal);
+}
+
+crate::api::functions! { StreamFunctions:
+    context_of = c"cuStreamGetCtx"(Stream, *mut Context);
+    launch = c"cuLaunchHostFunc"(Stream, HostFunction, *mut c_void);
+    wait_value = c"cuStreamWaitValue32_v2"(Stream, u64, u32, c_uint);
+    host_address = c"cuMemHostGetDevicePointer_v2"(*mut u64, *mut c_void, c_uint);
 }

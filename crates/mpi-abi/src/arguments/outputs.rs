@@ -175,6 +175,37 @@ impl Call {
         Ok(OutStatuses { first, room, lent: PhantomData })
     }
 
+    /// Returns the memory for a status that is stored when the operation is complete, which may be
+    /// after the call.
+    ///
+    /// # Safety
+    /// As for [`OutStatus`], until the operation is complete.
+    pub unsafe fn kept_status(
+        &self,
+        position: usize,
+        place: *mut Status,
+    ) -> CallOutcome<OutStatus<'static>> {
+        // SAFETY: the caller fulfils the safety requirements.
+        let OutStatus { place, .. } = unsafe { self.out_status(position, place) }?;
+        Ok(OutStatus { place, lent: PhantomData })
+    }
+
+    /// Returns the memory for statuses that are stored after the call, when all operations are
+    /// complete.
+    ///
+    /// # Safety
+    /// As for [`OutStatuses`], until the operations are complete.
+    pub unsafe fn kept_statuses(
+        &self,
+        position: usize,
+        first: *mut Status,
+        room: usize,
+    ) -> CallOutcome<OutStatuses<'static>> {
+        // SAFETY: the caller fulfils the safety requirements.
+        let OutStatuses { first, room, .. } = unsafe { self.out_statuses(position, first, room) }?;
+        Ok(OutStatuses { first, room, lent: PhantomData })
+    }
+
     /// Returns the memory for several values.
     ///
     /// # Safety
@@ -294,6 +325,9 @@ impl OutSizedText<'_> {
 }
 
 impl OutStatus<'_> {
+    /// No memory: the status is not needed.
+    pub const IGNORED: OutStatus<'static> = OutStatus { place: ptr::null_mut(), lent: PhantomData };
+
     /// Writes a status, unless it is ignored; the error field does not change.
     #[inline]
     pub fn set(&self, status: Status) {

@@ -24,10 +24,10 @@ use crate::handler_owner::HandlerOwner;
 use crate::requests::{Pending, PendingRequest};
 
 use blocks::BlockList;
-use reductions::{CountedOperands, ReduceOperands, ReductionBuffers};
+use reductions::{CountedOperands, ReduceOperands};
 
 pub use neighborhoods::{incoming, outgoing};
-pub use reductions::reduce_local;
+pub use reductions::{ReductionBuffers, allreduce_arguments, reduce_local};
 
 /// Defines for each operation its three functions. The arguments before the communicator are those
 /// of the function that prepares the operation.

@@ -29,6 +29,7 @@ mod requests;
 mod sessions;
 mod spawning;
 mod statuses;
+mod streams;
 mod tools;
 mod topologies;
 mod transfers;

@@ -72,7 +72,7 @@ impl ProcessKernel {
     }
 
     /// Whether there is a helper.
-    pub(crate) fn has_helper(&self) -> bool {
+    pub fn has_helper(&self) -> bool {
         self.helper.get().is_some()
     }
 

@@ -16,7 +16,7 @@ use base::GateId;
 use engine::{RequestDescription, RequestId};
 use hangs::{
     Awaited, CollectiveWait, MessageWait, Outside, PortWait, QUEUE_SHOWN_MAX, RankAnswer,
-    WaitingCall,
+    StagedData, WaitingCall,
 };
 use launch::questions::{ANSWER_BYTES_MAX, AnswerSlot, Completeness, ProcessIdentity};
 use message_queues::QueueTable;
@@ -244,14 +244,15 @@ impl Process {
         let questions = &self.started().questions;
         let calls = questions.calls.borrow().iter().map(|(_, call)| call.clone()).collect();
         let errors = self.returned_errors(callers);
-        let answer = RankAnswer { calls, errors, ..RankAnswer::default() };
+        let answer = RankAnswer { calls, errors, staged: staged(), ..RankAnswer::default() };
         self.send_answer(slot, questions.question.get(), completeness, answer);
     }
 
     /// Answers a question while the program is outside the library.
     pub(super) fn answer_from_outside(&self, slot: &AnswerSlot, question: u64, what: Outside) {
         let errors = self.returned_errors(CallerNames::LookedUp);
-        let answer = RankAnswer { outside: Some(what), errors, ..RankAnswer::default() };
+        let answer =
+            RankAnswer { outside: Some(what), errors, staged: staged(), ..RankAnswer::default() };
         self.send_answer(slot, question, Completeness::Whole, answer);
     }
 
@@ -377,6 +378,12 @@ pub fn answer_without_queues(slot: &AnswerSlot, question: u64, what: Outside) {
     let answer = RankAnswer { outside: Some(what), ..RankAnswer::default() };
     let text = serde_json::to_vec(&answer).unwrap_or_default();
     slot.answer(question, Completeness::Whole, &text);
+}
+
+/// Returns the messages in device memory that were staged, if there were any.
+fn staged() -> Option<StagedData> {
+    let memory::StagedMessages { count: messages, reason } = memory::staged();
+    (messages > 0).then_some(StagedData { messages, reason })
 }
 
 fn taken(communicator: &MessageDomain, send: &RequestDescription) -> Awaited {

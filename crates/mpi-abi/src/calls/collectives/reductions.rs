@@ -273,6 +273,15 @@ pub fn allreduce(
     Ok(collective::allreduce(comm, operands.sent, operands.reduction(call, &op)?)?)
 }
 
+/// Returns the arguments of an allreduce that begins later.
+pub fn allreduce_arguments(
+    call: &Call,
+    operands: ReductionBuffers,
+    op: &KnownOperation,
+) -> CallOutcome<(usize, Reduction)> {
+    Ok((operands.sent, operands.reduction(call, op)?))
+}
+
 pub fn reduce_scatter_block(
     call: &Call,
     operands: ReductionBuffers,

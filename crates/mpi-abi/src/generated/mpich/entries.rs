@@ -14,18 +14,6 @@ use crate::entry::{absent, entry};
 use crate::generated::constants::*;
 
 absent! {
-    MPIX_Allreduce_enqueue(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
-        datatype: Datatype, op: Op, comm: Comm);
-    => Communicator(comm)
-}
-
-absent! {
-    MPIX_Allreduce_enqueue_c(sendbuf: *const c_void, recvbuf: *mut c_void, count: i64,
-        datatype: Datatype, op: Op, comm: Comm);
-    => Communicator(comm)
-}
-
-absent! {
     MPIX_Async_spawn(async_thing: usize, poll_fn: *const c_void, extra_state: *mut c_void,
         stream: c_int);
     => Unnamed
@@ -40,11 +28,6 @@ absent! {
     MPIX_Comm_create_errhandler_x(comm_errhandler_fn_x: *const c_void,
         destructor_fn: *const c_void, extra_state: *mut c_void, errhandler: *mut Errhandler);
     => Unnamed
-}
-
-absent! {
-    MPIX_Comm_get_stream(comm: Comm, idx: c_int, stream: *mut c_int);
-    => Communicator(comm)
 }
 
 absent! {
@@ -78,67 +61,14 @@ absent! {
 }
 
 absent! {
-    MPIX_Info_set_hex(info: Info, key: *const c_char, value: *const c_void, value_size: c_int);
-    => Unnamed
-}
-
-absent! {
-    MPIX_Irecv_enqueue(buf: *mut c_void, count: c_int, datatype: Datatype, source: c_int,
-        tag: c_int, comm: Comm, request: *mut Request);
-    => Communicator(comm)
-}
-
-absent! {
-    MPIX_Irecv_enqueue_c(buf: *mut c_void, count: i64, datatype: Datatype, source: c_int,
-        tag: c_int, comm: Comm, request: *mut Request);
-    => Communicator(comm)
-}
-
-absent! {
-    MPIX_Isend_enqueue(buf: *const c_void, count: c_int, datatype: Datatype, dest: c_int,
-        tag: c_int, comm: Comm, request: *mut Request);
-    => Communicator(comm)
-}
-
-absent! {
-    MPIX_Isend_enqueue_c(buf: *const c_void, count: i64, datatype: Datatype, dest: c_int,
-        tag: c_int, comm: Comm, request: *mut Request);
-    => Communicator(comm)
-}
-
-absent! {
     MPIX_Op_create_x(user_fn_x: *const c_void, destructor_fn: *const c_void, commute: c_int,
         extra_state: *mut c_void, op: *mut Op);
     => Unnamed
 }
 
 absent! {
-    MPIX_Recv_enqueue(buf: *mut c_void, count: c_int, datatype: Datatype, source: c_int,
-        tag: c_int, comm: Comm, status: *mut Status);
-    => Communicator(comm)
-}
-
-absent! {
-    MPIX_Recv_enqueue_c(buf: *mut c_void, count: i64, datatype: Datatype, source: c_int,
-        tag: c_int, comm: Comm, status: *mut Status);
-    => Communicator(comm)
-}
-
-absent! {
     MPIX_Request_is_complete(request: Request);
     => Unnamed
-}
-
-absent! {
-    MPIX_Send_enqueue(buf: *const c_void, count: c_int, datatype: Datatype, dest: c_int,
-        tag: c_int, comm: Comm);
-    => Communicator(comm)
-}
-
-absent! {
-    MPIX_Send_enqueue_c(buf: *const c_void, count: i64, datatype: Datatype, dest: c_int,
-        tag: c_int, comm: Comm);
-    => Communicator(comm)
 }
 
 absent! {
@@ -158,24 +88,9 @@ absent! {
 }
 
 absent! {
-    MPIX_Stream_comm_create(comm: Comm, stream: c_int, newcomm: *mut Comm);
-    => Communicator(comm)
-}
-
-absent! {
     MPIX_Stream_comm_create_multiplex(comm: Comm, count: c_int, array_of_streams: *mut c_int,
         newcomm: *mut Comm);
     => Communicator(comm)
-}
-
-absent! {
-    MPIX_Stream_create(info: Info, stream: *mut c_int);
-    => Unnamed
-}
-
-absent! {
-    MPIX_Stream_free(stream: *mut c_int);
-    => Unnamed
 }
 
 absent! {
@@ -204,11 +119,6 @@ absent! {
         tag: c_int, comm: Comm, source_stream_index: c_int, dest_stream_index: c_int,
         request: *mut Request);
     => Communicator(comm)
-}
-
-absent! {
-    MPIX_Stream_progress(stream: c_int);
-    => Unnamed
 }
 
 absent! {
@@ -264,17 +174,6 @@ absent! {
 absent! {
     MPIX_Type_iov_len(datatype: Datatype, max_iov_bytes: i64, iov_len: *mut i64,
         actual_iov_bytes: *mut i64);
-    => Unnamed
-}
-
-absent! {
-    MPIX_Wait_enqueue(request: *mut Request, status: *mut Status);
-    => Unnamed
-}
-
-absent! {
-    MPIX_Waitall_enqueue(count: c_int, array_of_requests: *mut Request,
-        array_of_statuses: *mut Status);
     => Unnamed
 }
 
