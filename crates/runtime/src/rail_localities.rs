@@ -50,13 +50,36 @@ impl RailLocalities {
     pub(crate) fn of(rails: &[RailProfile], rank: u32) -> Self {
         let Some(tree) = machine::tree_with_devices() else { return Self::default() };
         let cpuset: CpuSet = cores::allowed().into_iter().collect();
-        let places = places(tree, rails.iter().map(|rail| rail.interface().unwrap_or("")), &cpuset);
-        let speeds: Vec<u64> = rails.iter().map(|rail| rail.bandwidth_bytes_per_us).collect();
+        let interface = |rail: &RailProfile| {
+            (rail.interface().unwrap_or("").to_owned(), rail.bandwidth_bytes_per_us)
+        };
+        let interfaces: Vec<(String, u64)> = rails.iter().map(interface).collect();
+        Self::seen_from(tree, &cpuset, &interfaces, rank)
+    }
+
+    /// Determines the places of interfaces, given by their names and speeds, for a process with
+    /// the cpuset `cpuset` and this rank.
+    pub fn seen_from(
+        tree: &Topology,
+        cpuset: &CpuSet,
+        interfaces: &[(String, u64)],
+        rank: u32,
+    ) -> Self {
+        let places = places(tree, interfaces.iter().map(|(name, _)| name.as_str()), cpuset);
+        let speeds: Vec<u64> = interfaces.iter().map(|interface| interface.1).collect();
         let nearest = nearest(&places, &speeds, rank as usize);
         let place = nearest.and_then(|rail| places.get(rail)?.as_ref());
-        let preferred_locality = place.and_then(|place| preferred_locality(place, &cpuset));
+        let preferred_locality = place.and_then(|place| preferred_locality(place, cpuset));
         Self { places, nearest, preferred_locality }
     }
+}
+
+/// Returns the NUMA node near the interface with this name, if this process may run there.
+pub(crate) fn node_of_interface(name: &str) -> Option<u32> {
+    let tree = machine::tree_with_devices()?;
+    let cpuset: CpuSet = cores::allowed().into_iter().collect();
+    let places = places(tree, std::iter::once(name), &cpuset);
+    preferred_locality(places.first()?.as_ref()?, &cpuset)?.node
 }
 
 /// Initializes the models of rails with figures for the distance of this process; for `company` see

@@ -100,13 +100,14 @@ pub fn start(
         false => None,
     };
     let needs_networks = size > 1 && mapping.as_deref().is_none_or(is_of_several_machines);
+    // Drivers that cannot move their buffers later need to know it.
+    let matters = needs_networks && rail_localities::matters(&job)?;
     let mut rails = create_rails(own, configuration, memory, (&job, &other_jobs))?;
     if needs_networks {
-        add_networks(&mut rails, own, (&job, &other_jobs))?;
+        add_networks(&mut rails, own, (&job, &other_jobs), matters)?;
     }
     let (guidance, wrong_requests) = JobSettings::of_environment(costs);
     // Boxed, as few processes have it.
-    let matters = needs_networks && rail_localities::matters(&job)?;
     let rail_localities = matters.then(|| Box::new(place(&mut rails, rank)));
     let published = (&rails.cards()[..], rail_localities.as_deref(), guidance);
     let (map, guidance) = publish(&job, mapping.as_deref(), published)?;
@@ -247,7 +248,8 @@ fn network_settings(job: &Job) -> Result<Settings, DriverError> {
     })
 }
 
-/// Adds rails that reach other machines, to `rails` that have none of these.
+/// Adds rails that reach other machines, to `rails` that have none of these. `places_matter`:
+/// whether their buffers must be near their interfaces.
 ///
 /// # Errors
 /// The configuration makes no sense, or the system refuses sockets.
@@ -255,13 +257,16 @@ pub(crate) fn add_networks(
     rails: &mut Rails,
     own: GateId,
     (job, other_jobs): (&Job, &OtherJobs),
+    places_matter: bool,
 ) -> Result<(), DriverError> {
-    let settings = network_settings(job)?;
+    let node_of_interface: fn(&str) -> Option<u32> = rail_localities::node_of_interface;
+    let node_of_interface = places_matter.then_some(node_of_interface);
+    let settings = Settings { node_of_interface, ..network_settings(job)? };
     rails.add_networks(own, &settings, |driver| JobDirectory::of(driver, job, other_jobs))
 }
 
 /// Determines where the interfaces are, and places buffers near the interface that is used first.
-fn place(rails: &mut Rails, rank: u32) -> RailLocalities {
+pub(crate) fn place(rails: &mut Rails, rank: u32) -> RailLocalities {
     let rail_localities = RailLocalities::of(&rails.profiles(), rank);
     if let Some(node) = rail_localities
         .preferred_locality
