@@ -7,6 +7,8 @@ use std::time::Duration;
 pub use sys::clock::Moment;
 /// The cores on which this process and its threads may run.
 pub use sys::cores;
+/// The energy that this machine has used.
+pub use sys::energy::EnergyMeter;
 /// What this process has used.
 pub mod usage {
     pub use sys::usage::{busy_threads, processor_time, processor_time_of_threads, resident_bytes};
