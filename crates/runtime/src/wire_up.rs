@@ -100,7 +100,6 @@ pub fn start(
         false => None,
     };
     let needs_networks = size > 1 && mapping.as_deref().is_none_or(is_of_several_machines);
-    // Drivers that cannot move their buffers later need to know it.
     let matters = needs_networks && rail_localities::matters(&job)?;
     let mut rails = create_rails(own, configuration, memory, (&job, &other_jobs))?;
     if needs_networks {
@@ -109,7 +108,9 @@ pub fn start(
     let (guidance, wrong_requests) = JobSettings::of_environment(costs);
     // Boxed, as few processes have it.
     let rail_localities = matters.then(|| Box::new(place(&mut rails, rank)));
-    let published = (&rails.cards()[..], rail_localities.as_deref(), guidance);
+    let distances = node_distances(&rails, &job, matters);
+    let places = (rail_localities.as_deref(), &distances[..]);
+    let published = (&rails.cards()[..], places, guidance);
     let (map, guidance) = publish(&job, mapping.as_deref(), published)?;
     if map.is_one_machine() {
         rails.drop_networks();
@@ -150,6 +151,13 @@ pub fn start(
         guidance,
         warnings: warning.into_iter().chain(wrong_requests).collect(),
     })
+}
+
+/// Returns what rank 0 of a large job publishes for processes that do not read the places of all
+/// others: how far each NUMA node is from an interface; empty if that does not matter.
+fn node_distances(rails: &Rails, job: &Job, places_matter: bool) -> Vec<u32> {
+    let is_published = places_matter && job.rank() == 0 && job.size() > CARDS_READ_MAX;
+    if is_published { rail_localities::node_distances(&rails.profiles()) } else { Vec::new() }
 }
 
 /// Whether a process that cannot be connected has finalized or ended. The launcher may notice that
@@ -390,7 +398,7 @@ fn card_key(driver: &str) -> String {
 const SECRET_KEY: &str = "combray-secret";
 const GUIDANCE_KEY: &str = "combray-guidance";
 /// The key under which rank 0 publishes, in large jobs, the parts of its machine in which all
-/// processes of that machine run.
+/// processes of that machine run, and how far each NUMA node is from an interface.
 const PARTS_KEY: &str = "combray-parts";
 
 /// Publishes where this process is and which cores it may use, and reads the places of the others.
@@ -398,9 +406,9 @@ const PARTS_KEY: &str = "combray-parts";
 fn publish(
     job: &Job,
     mapping: Option<&[u32]>,
-    (cards, rail_localities, guidance): (
+    (cards, (rail_localities, node_distances), guidance): (
         &[(&'static str, String)],
-        Option<&RailLocalities>,
+        (Option<&RailLocalities>, &[u32]),
         JobSettings,
     ),
 ) -> Result<(JobMap, JobSettings), StartError> {
@@ -432,7 +440,8 @@ fn publish(
         values.push((GUIDANCE_KEY.into(), guidance.to_text()));
     }
     if job.rank() == 0 && size > CARDS_READ_MAX {
-        values.push((PARTS_KEY.into(), format!(":{}", parts::pattern())));
+        let distances = rail_localities::node_distances_to_text(node_distances);
+        values.push((PARTS_KEY.into(), format!(":{}/{distances}", parts::pattern())));
     }
     let mut wanted = vec![(0, GUIDANCE_KEY.to_owned())];
     if let Some(mapping) = mapping {
@@ -447,9 +456,13 @@ fn publish(
     })?;
     if let Some(mapping) = mapping {
         let map = places::map_by_launcher(job, mapping, &own)?;
-        let pattern = job.get(0, PARTS_KEY)?;
-        let parts = parts::by_pattern(pattern.trim_start_matches(':'), map.nodes());
-        return Ok((map.with_parts(parts).with_network(configuration::network()), guidance));
+        let reported = job.get(0, PARTS_KEY)?;
+        let reported = reported.trim_start_matches(':');
+        let (pattern, distances) = reported.split_once('/').unwrap_or((reported, ""));
+        let parts = parts::by_pattern(pattern, map.nodes());
+        let distances = rail_localities::distances_by_node(distances, &parts);
+        let map = map.with_parts(parts).with_distances(distances);
+        return Ok((map.with_network(configuration::network()), guidance));
     }
     let map = places::map_by_places(&job.get_all(PLACE_KEY)?, job.rank());
     Ok((map.with_network(configuration::network()), guidance))
