@@ -95,10 +95,7 @@ pub fn start(
     let costs = samples.collective_costs();
     let memory = samples.memory.take().map(|memory| Arc::new(memory.table));
     let other_jobs = OtherJobs::beside(size);
-    let mapping = match size > CARDS_READ_MAX {
-        true => job.process_mapping()?,
-        false => None,
-    };
+    let mapping = if size > CARDS_READ_MAX { job.process_mapping()? } else { None };
     let needs_networks = size > 1 && mapping.as_deref().is_none_or(is_of_several_machines);
     let matters = needs_networks && rail_localities::matters(&job)?;
     let mut rails = create_rails(own, configuration, memory, (&job, &other_jobs))?;
@@ -108,9 +105,12 @@ pub fn start(
     let (guidance, wrong_requests) = JobSettings::of_environment(costs);
     // Boxed, as few processes have it.
     let rail_localities = matters.then(|| Box::new(place(&mut rails, rank)));
-    let distances = node_distances(&rails, &job, matters);
-    let places = (rail_localities.as_deref(), &distances[..]);
-    let published = (&rails.cards()[..], places, guidance);
+    let published = PublishedFacts {
+        cards: &rails.cards(),
+        rail_localities: rail_localities.as_deref(),
+        node_distances: &node_distances(&rails, &job, matters),
+        guidance,
+    };
     let (map, guidance) = publish(&job, mapping.as_deref(), published)?;
     if map.is_one_machine() {
         rails.drop_networks();
@@ -401,17 +401,26 @@ const GUIDANCE_KEY: &str = "combray-guidance";
 /// processes of that machine run, and how far each NUMA node is from an interface.
 const PARTS_KEY: &str = "combray-parts";
 
+/// What a process publishes beside its place.
+struct PublishedFacts<'a> {
+    /// The card of each driver, with the name under which it is published.
+    cards: &'a [(&'static str, String)],
+    /// Where its rails are, if that matters.
+    rail_localities: Option<&'a RailLocalities>,
+    /// The result of [`node_distances`].
+    node_distances: &'a [u32],
+    /// The settings of this process, which count if it is rank 0.
+    guidance: JobSettings,
+}
+
 /// Publishes where this process is and which cores it may use, and reads the places of the others.
 /// Returns the map of the job and the settings of process 0.
 fn publish(
     job: &Job,
     mapping: Option<&[u32]>,
-    (cards, (rail_localities, node_distances), guidance): (
-        &[(&'static str, String)],
-        (Option<&RailLocalities>, &[u32]),
-        JobSettings,
-    ),
+    published: PublishedFacts<'_>,
 ) -> Result<(JobMap, JobSettings), StartError> {
+    let PublishedFacts { cards, rail_localities, node_distances, guidance } = published;
     let allowed = cores::allowed();
     let size = job.size();
     if size == 1 {
