@@ -30,6 +30,9 @@ struct options {
     struct list sizes;          /* message sizes in bytes */
     struct list segments;       /* numbers of segments of the multi-segment ping-pong */
     struct list threads;        /* numbers of threads of each process */
+    /* For tests of `nearness`: how long a message takes at least, in ns, by the node of rank 0, and,
+     * for each KiB, by that of its memory. */
+    struct list made_up_latency, made_up_kib;
     long window;                /* messages in flight of the message rate */
     long iterations;            /* per batch; 0: calibrated to batch_seconds */
     int batches;
@@ -193,6 +196,7 @@ void bench_indexed(struct job *job);
 void bench_vector(struct job *job);
 void bench_self(struct job *job);
 void bench_overlap(struct job *job);
+void bench_nearness(struct job *job);
 void bench_collectives(struct job *job);
 void bench_guidelines(struct job *job);
 void bench_threads(struct job *job);

@@ -14,7 +14,7 @@ static const struct {
     {"packed", bench_packed, 2},     {"pages", bench_pages, 2},
     {"sockets", bench_sockets, 2},   {"indexed", bench_indexed, 2},
     {"vector", bench_vector, 2},     {"self", bench_self, 1},
-    {"overlap", bench_overlap, 2},
+    {"overlap", bench_overlap, 2},   {"nearness", bench_nearness, 2},
     {"collectives", bench_collectives, 1}, {"guidelines", bench_guidelines, 2},
     {"threads", bench_threads, 2},   {"saturation", bench_saturation, 2},
     {"own_threads", bench_own_threads, 2}, {"hidden_halo", bench_hidden_halo, 2},

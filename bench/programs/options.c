@@ -20,6 +20,7 @@ void options_print_help(FILE *stream)
         "  indexed      64-byte and 256 KiB blocks in turn, beside contiguous bytes\n"
         "  vector       strided blocks, beside contiguous bytes\n"
         "  self         a message of a process to itself\n"
+        "  nearness     messages by the NUMA nodes of a process and of its memory\n"
         "  overlap      communication beside computing that calls nothing of MPI: how much\n"
         "               of it is seen\n"
         "  collectives  barrier bcast gather gatherv scatter scatterv allgather allgatherv\n"
@@ -47,6 +48,9 @@ void options_print_help(FILE *stream)
         "  --threads LIST     numbers of threads of `threads` (1:8), `saturation` (1) and\n"
         "                     `own_threads` (1,4,16,64)\n"
         "  --multiple         ask for MPI_THREAD_MULTIPLE, which more than one thread needs\n"
+        "  --made-up-latency LIST, --made-up-kib LIST\n"
+        "                     for tests of `nearness`: the least nanoseconds of a message by the\n"
+        "                     node of rank 0, and of a KiB by the node of its memory\n"
         "  --batches N        batches per point (30)\n"
         "  --batch-time MS    length of a batch in milliseconds (1)\n"
         "  --iterations N     per batch, instead of the calibration by --batch-time\n"
@@ -137,7 +141,7 @@ static bool parse_number(const char *text, double min, double max, double *value
 enum option_id {
     OPTION_SIZES = 256, OPTION_SEGMENTS, OPTION_THREADS, OPTION_WINDOW, OPTION_BATCHES,
     OPTION_BATCH_TIME, OPTION_ITERATIONS, OPTION_WARM_UP, OPTION_LIMIT, OPTION_SLOWEST, OPTION_PIN, OPTION_PIN_RANKS,
-    OPTION_MULTIPLE, OPTION_TRANSPORT, OPTION_CSV, OPTION_JSON, OPTION_SVG, OPTION_LIST,
+    OPTION_MULTIPLE, OPTION_TRANSPORT, OPTION_MADE_UP_LATENCY, OPTION_MADE_UP_KIB, OPTION_CSV, OPTION_JSON, OPTION_SVG, OPTION_LIST,
     OPTION_HELP, OPTION_VERSION
 };
 
@@ -145,6 +149,8 @@ static const struct option long_options[] = {
     {"sizes", required_argument, NULL, OPTION_SIZES},
     {"segments", required_argument, NULL, OPTION_SEGMENTS},
     {"threads", required_argument, NULL, OPTION_THREADS},
+    {"made-up-latency", required_argument, NULL, OPTION_MADE_UP_LATENCY},
+    {"made-up-kib", required_argument, NULL, OPTION_MADE_UP_KIB},
     {"window", required_argument, NULL, OPTION_WINDOW},
     {"batches", required_argument, NULL, OPTION_BATCHES},
     {"batch-time", required_argument, NULL, OPTION_BATCH_TIME},
@@ -184,6 +190,10 @@ static bool apply_value(struct options *options, int id, const char *text)
         return parse_list(text, &options->sizes);
     case OPTION_SEGMENTS:
         return parse_counts(text, 4096, &options->segments);
+    case OPTION_MADE_UP_LATENCY:
+        return parse_list(text, &options->made_up_latency);
+    case OPTION_MADE_UP_KIB:
+        return parse_list(text, &options->made_up_kib);
     case OPTION_THREADS:
         return parse_counts(text, THREADS_MAX, &options->threads);
     case OPTION_WINDOW:

@@ -10,7 +10,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "studies"))
 
 from comparison.libraries import LibraryError, combray  # noqa: E402
-from running import measuring, plans, showing  # noqa: E402
+from running import energy, measuring, pages, plans, showing  # noqa: E402
 
 STUDY = plans.STUDIES["hydro"]
 START = plans.Start(2, 1, ())
@@ -77,3 +77,57 @@ class Showing(unittest.TestCase):
         for study in plans.STUDIES.values():
             self.assertEqual(set(study.starts), set(plans.SIZES))
             self.assertTrue((measuring.ROOT / "studies" / study.source).exists(), study.source)
+
+
+class Costs(unittest.TestCase):
+    def test_energy_is_that_of_packages_and_memory(self):
+        with tempfile.TemporaryDirectory() as folder:
+            def describe(zone, name, joules):
+                place = Path(folder, zone)
+                place.mkdir(exist_ok=True)
+                for file, text in (("name", name), ("max_energy_range_uj", 10**8), ("energy_uj", int(joules * 10**6))):
+                    (place / file).write_text(f"{text}\n")
+            for zone, name in (("r:0", "package-0"), ("r:0:0", "core"), ("r:0:1", "dram"), ("r:1", "psys")):
+                describe(zone, name, 90)
+            meter = energy.Meter(Path(folder))
+            for zone, name, joules in (("r:0", "package-0", 5), ("r:0:0", "core", 95), ("r:0:1", "dram", 92.5)):
+                describe(zone, name, joules)
+            self.assertAlmostEqual(meter.used().joules, 17.5)  # The counter of the package has overflowed.
+
+    def test_without_counters_processor_time_remains(self):
+        self.assertIsNone(energy.Meter(Path("/nonexistent")).used().joules)
+        used = {"One": energy.Used(2.0) + energy.Used(1.5), "Two": energy.Used(4.0, 30.0) + energy.Used(1.0, 10.0)}
+        self.assertEqual(energy.sentence(used), "processor time: One 3.5 s, Two 5.0 s; energy: Two 40 J\n")
+        self.assertEqual(energy.sentence({}), "")
+
+    def test_only_starts_of_all_libraries_are_compared(self):
+        figures = measuring.Figures()
+        figures.used = {1: {"One": energy.Used(1.0), "Two": energy.Used(2.0)}, 2: {"One": energy.Used(5.0)}}
+        self.assertEqual(figures.used_by_all(["One", "Two"]), {"One": energy.Used(1.0), "Two": energy.Used(2.0)})
+
+
+class Pages(unittest.TestCase):
+    PAGE = "# T\n\nText.\n\n<!-- figures: old -->\n\nold\n\n<!-- end of figures -->\n\nMore.\n"
+
+    def test_figures_replace_earlier_ones_and_text_stays(self):
+        with tempfile.TemporaryDirectory() as folder:
+            page = Path(folder, "x.md")
+            page.write_text(self.PAGE)
+            for table in ("a 1", "b 2"):
+                pages.write("x", "T", "studies/run x --pages", table, "<svg/>", Path(folder))
+            text = page.read_text()
+            self.assertTrue(text.startswith("# T\n\nText.\n") and text.endswith("\n\nMore.\n"), text)
+            self.assertIn("![T](x.svg)", text)
+            self.assertIn("\nb 2\n", text)
+            self.assertNotIn("a 1", text)
+            self.assertNotIn("old", text)
+
+    def test_a_page_without_marks_is_refused(self):
+        with self.assertRaisesRegex(ValueError, "one line"):
+            pages.replaced("# T\n", "command", "content")
+
+    def test_every_study_has_its_page(self):
+        for name in plans.STUDIES:
+            page = (pages.FOLDER / f"{name}.md").read_text()
+            self.assertIn(f"../../studies/{name}/README.md", page)
+            pages.replaced(page, "command", "content")

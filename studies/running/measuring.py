@@ -13,6 +13,7 @@ from comparison import libraries  # noqa: E402
 from comparison.libraries import Library, LibraryError, run_quietly, say  # noqa: E402
 from comparison.running import run_marked  # noqa: E402
 
+from .energy import Meter, Used  # noqa: E402
 from .plans import ROUNDS, Start, Study  # noqa: E402
 
 PROGRAMS = ROOT / "build" / "studies"
@@ -105,6 +106,7 @@ class Figures:
         self.failures = []  # sentences
         self.passed = 0  # starts whose results were all right
         self.bits = ""  # those of the first start that printed some
+        self.used = {}  # (start, round) -> library title -> Used, of starts that came to their end
 
     def add(self, title: str, result: Result) -> None:
         """Raises LibraryError if the result has other bits than that of an earlier start, or if the start
@@ -118,6 +120,11 @@ class Figures:
         if result.failure:
             raise LibraryError(result.failure)
         self.passed += 1
+
+    def used_by_all(self, titles: list) -> dict:
+        """library title -> Used, in the starts that all these libraries have made."""
+        common = [by_title for by_title in self.used.values() if all(title in by_title for title in titles)]
+        return {title: sum((by_title[title] for by_title in common), Used()) for title in titles} if common else {}
 
 
 def measure(study: Study, found: list, size: str, seconds: float, titles: dict) -> Figures:
@@ -134,7 +141,9 @@ def measure(study: Study, found: list, size: str, seconds: float, titles: dict) 
                 if (library.prefix, start) in failed:
                     continue
                 try:
+                    meter = Meter()
                     figures.add(titles[library.prefix], run_start(study, library, start, seconds))
+                    figures.used.setdefault((start, number), {})[titles[library.prefix]] = meter.used()
                 except LibraryError as error:
                     failed.add((library.prefix, start))
                     words = " ".join(start.arguments)

@@ -162,6 +162,8 @@ variables! {
         /// Where process 0 reports how the time of the job was spent: page, or a file that ends
         /// in .json or .html for the whole profile (combray run --profile sets this variable).
         PROFILE, User, AtStart, Unprivileged, [];
+        /// The folder of the counters of energy that profiles use (/sys/class/powercap).
+        ENERGY_COUNTERS, User, AtStart, Unprivileged, [];
         /// A file for the trace of the job, which Perfetto shows: the calls, waits and messages of
         /// all processes with their times. Process 0 writes it when the job ends (combray run
         /// --trace sets this variable). The launcher writes the trace of a job that ends early.

@@ -18,6 +18,7 @@ const OF_THE_LAUNCHER: [&str; 7] =
 pub fn run(words: &[OsString]) -> Result<i32, String> {
     match words {
         [word] if word == "memory" => return crate::memory::validate(),
+        [word, rest @ ..] if word == "nearness" => return crate::nearness::run(rest),
         [word] if word == "migration" => return crate::memory::compare_migrations(),
         _ => {}
     }

@@ -16,6 +16,7 @@ mod info;
 mod manual;
 mod memory;
 mod names;
+mod nearness;
 mod openmp;
 mod place;
 mod prefix;

@@ -2,6 +2,7 @@
 //! that are compared with measurements.
 
 mod calibration;
+mod crowd;
 mod migrations;
 mod pair;
 mod picture;

@@ -16,6 +16,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 use base::{GateId, PeerTable, RailProfile};
 use driver::{Directory, Driver, DriverError, Fill, PeerReach, Secret, Settings, Sink};
+use memory::placing::{addresses_of, keep_on_node};
 
 /// The rail to all peers: one socket.
 pub struct Datagram {
@@ -160,6 +161,12 @@ impl Driver for Datagram {
 
     fn card(&self) -> String {
         self.card.clone()
+    }
+
+    fn keep_buffers_on(&mut self, node: u32) {
+        for buffer in [&self.inbox, &self.outbox] {
+            keep_on_node(addresses_of(buffer), node);
+        }
     }
 
     fn connect(&mut self, gate: GateId) -> Result<PeerReach, DriverError> {

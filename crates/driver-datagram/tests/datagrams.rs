@@ -28,6 +28,7 @@ fn pair(secrets: [u8; 2]) -> [Box<dyn Driver>; 2] {
 #[test]
 fn conforms() {
     let [mut one, mut two] = pair([1, 1]);
+    conformance::keeps_buffers(|node| one.keep_buffers_on(node));
     conformance::packets(&mut *one, Some(&mut *two), GateId(0));
     conformance::packets(&mut *two, Some(&mut *one), GateId(1));
     conformance::unsteady(&mut *one, &mut *two);

@@ -10,6 +10,7 @@ use driver::{
     Settings, Sink,
 };
 use links::{Arrivals, Ends, KeepAlive, LinkName, LinkTable, Network, Peer, PeerRail, RailPair};
+use memory::placing::keep_on_node;
 use sys::packets::{ETHERNET_BYTES, FrameBatch};
 
 use crate::ahead::inherited;
@@ -532,6 +533,12 @@ impl Driver for Ether {
 
     fn wakes_for_room(&self) -> bool {
         true
+    }
+
+    fn keep_buffers_on(&mut self, node: u32) {
+        for batch in [&self.urgent, &self.bulk] {
+            keep_on_node(batch.addresses(), node);
+        }
     }
 
     fn has_departed(&self, gate: GateId) -> bool {

@@ -65,6 +65,7 @@ fn poll_until(
 #[ignore = "needs the cable, which another test lays"]
 fn packets_and_parts() {
     let [mut one, mut two] = connected();
+    conformance::keeps_buffers(|node| one.keep_buffers_on(node));
     conformance::packets(&mut *one, Some(&mut *two), GateId(0));
     conformance::packets(&mut *two, Some(&mut *one), GateId(1));
     conformance::unsteady(&mut *one, &mut *two);

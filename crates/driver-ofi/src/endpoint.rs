@@ -2,8 +2,11 @@
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ffi::{c_int, c_void};
+use std::ops::Range;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::ptr::{self, NonNull};
+
+use memory::placing::keep_on_node;
 
 use crate::declarations::{
     AddressVector, CompletionEntry, CompletionQueue, Domain, ErrorEntry, FI_ADDR_UNSPEC,
@@ -135,11 +138,12 @@ impl<T> FidHandle<T> {
 }
 
 impl FabricEndpoint {
-    /// Opens an interface and posts its receive buffers.
+    /// Opens an interface and posts its receive buffers, which are on NUMA node `node`, if one is
+    /// given.
     ///
     /// # Errors
     /// The library refuses a call; the message names it.
-    pub(crate) fn open(interface: FabricInterface) -> Result<Self, String> {
+    pub(crate) fn open(interface: FabricInterface, node: Option<u32>) -> Result<Self, String> {
         let mut new = Self {
             info: interface.info,
             fabric: FidHandle::NONE,
@@ -160,11 +164,21 @@ impl FabricEndpoint {
             read_turns: [0; READS],
             is_abandoned: false,
         };
+        // Before the memory is registered: registered pages cannot move.
+        if let Some(node) = node {
+            keep_on_node(new.addresses(), node);
+        }
         new.open_objects()?;
         new.register_slots()?;
         new.enable()?;
         (0..RECEIVE_SLOTS).try_for_each(|slot| new.post(SlotNumber(slot)))?;
         Ok(new)
+    }
+
+    /// Returns the addresses of the slots.
+    fn addresses(&self) -> Range<usize> {
+        let start = self.memory.as_ptr() as usize;
+        start..start + SLOTS * SLOT_BYTES
     }
 
     fn check(&self, call: &str, result: isize) -> Result<(), String> {

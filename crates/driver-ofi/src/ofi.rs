@@ -139,7 +139,9 @@ pub fn open(
     if interfaces.is_empty() {
         return Ok(None);
     }
-    let ofi = Ofi::create(own, settings.silence, directory, interfaces).map_err(cannot)?;
+    let node_of = |interface: &str| settings.node_of_interface?(interface);
+    let ofi = Ofi::create(own, settings.silence, directory, (interfaces, &node_of));
+    let ofi = ofi.map_err(cannot)?;
     Ok(Some(Box::new(ofi)))
 }
 
@@ -148,7 +150,7 @@ impl Ofi {
         own: GateId,
         silence: Duration,
         directory: Box<dyn Directory>,
-        interfaces: Vec<FabricInterface>,
+        (interfaces, node_of): (Vec<FabricInterface>, &dyn Fn(&str) -> Option<u32>),
     ) -> Result<Self, String> {
         let mut nonce = [0; 8];
         sys::random::fill(&mut nonce).map_err(|cause| cause.to_string())?;
@@ -168,7 +170,7 @@ impl Ofi {
         for interface in interfaces {
             let (name, fabric, speed) =
                 (interface.name.clone(), interface.fabric.clone(), interface.speed);
-            let endpoint = FabricEndpoint::open(interface)
+            let endpoint = FabricEndpoint::open(interface, node_of(&name.domain))
                 .map_err(|why| format!("{} cannot be opened: {why}", name.whole()))?;
             let address = endpoint.address().to_vec();
             ofi.links.rails.push(profile(format!("{DRIVER}:{}", name.whole()), speed));

@@ -12,7 +12,7 @@ use driver::{
     Settings, Sink,
 };
 use links::{LinkTable, Peer, PeerRail};
-use memory::placing::keep_on_node;
+use memory::placing::{addresses_of, keep_on_node};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::attempt::{Attempt, HandshakeTerms};
@@ -640,7 +640,7 @@ impl Driver for Tcp {
 
     fn keep_buffers_on(&mut self, node: u32) {
         for buffer in [&self.inbox, &self.packet] {
-            keep_on_node(buffer, node);
+            keep_on_node(addresses_of(buffer), node);
         }
     }
 

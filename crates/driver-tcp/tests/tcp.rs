@@ -61,6 +61,7 @@ fn poll_until(
 #[test]
 fn conforms() {
     let (mut one, mut two) = connected();
+    conformance::keeps_buffers(|node| one.keep_buffers_on(node));
     conformance::packets(&mut one, Some(&mut two), GateId(0));
     conformance::packets(&mut two, Some(&mut one), GateId(1));
     conformance::unsteady(&mut one, &mut two);

@@ -13,10 +13,12 @@ use crate::{
     Directory, Driver, DriverError, Label, Part, PartPlace, ReceiveState, Secret, SharedBytes, Sink,
 };
 
+mod places;
 mod regions;
 mod restoring;
 mod unsteady;
 
+pub use places::keeps_buffers;
 pub use regions::{SpacedBlocks, memory, regions};
 pub use restoring::restoring;
 pub use unsteady::unsteady;

@@ -159,7 +159,8 @@ pub trait Driver {
         self.rails()[rail].name.clone()
     }
 
-    /// Keeps the buffers of packets on a NUMA node, given by the system's number.
+    /// Keeps the buffers of packets on a NUMA node, given by the system's number. A driver whose
+    /// buffers cannot move later follows [`Settings::node_of_interface`] when it is created.
     fn keep_buffers_on(&mut self, _node: u32) {}
 
     /// Returns a connected peer whose process has ended without leaving, if the driver can detect

@@ -111,6 +111,9 @@ pub struct Settings {
     pub processes: usize,
     /// A machine from which nothing arrives for this long counts as failed.
     pub silence: Duration,
+    /// Returns the NUMA node near the interface with this name, if this process may run there.
+    /// `None` if the places of interfaces do not matter.
+    pub node_of_interface: Option<fn(&str) -> Option<u32>>,
     /// The measured costs of accesses to this machine's memory, if there are any. They predict
     /// which way of copying is faster until both have been timed.
     pub memory: Option<Arc<CostTable>>,

@@ -11,8 +11,8 @@ mod policy;
 
 use topology::{CpuSet, Kind, ObjectId, Parts, Topology};
 
-pub(crate) use needs::GroupNeed;
 pub use needs::Needs;
+pub(crate) use needs::{GroupNeed, NeedKind};
 pub use policy::{
     Bind, CoresEach, HostOrder, Overload, Oversubscription, Policy, PolicyOption, ProcessMapping,
     Ranking,

@@ -27,7 +27,7 @@ pub(crate) use report_parser::ReportParser;
 pub(crate) use rules::{OrderRules, ReportRules};
 
 /// The version of the protocol.
-pub(crate) const VERSION: u32 = 11;
+pub(crate) const VERSION: u32 = 12;
 
 /// The beginning of the agent's first line.
 const GREETING: &str = "combray-agent/";

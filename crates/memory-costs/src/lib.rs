@@ -6,7 +6,7 @@
 //! simulates it with the state of each block and adds up the costs. [`MessageMove`] is a message,
 //! with each of the methods of transfer inside a machine. [`NodeCosts`] predicts whether memory
 //! should move to the NUMA node of a thread that is going to use it, or the thread to the memory's
-//! node.
+//! node. [`SharingCosts`] has how much slower threads become that use memory at the same time.
 //!
 //! After B. Putigny, "Benchmark-driven approaches to performance modeling of multi-core
 //! architectures" (PhD thesis, Université de Bordeaux, 2014). Prefetching, out-of-order execution
@@ -22,6 +22,7 @@ mod curve;
 mod kernel;
 mod nodes;
 mod prediction;
+mod sharing;
 mod table;
 mod ways;
 
@@ -35,5 +36,6 @@ pub use nodes::{
     PlannedUse, UsePlaces,
 };
 pub use prediction::{BlockStates, predict};
+pub use sharing::{Circumstance, CrowdCosts, SharingCosts};
 pub use table::{CostTable, Distance, SystemCosts};
 pub use ways::{MessageMove, MessageWay, Passage, SentBytes};

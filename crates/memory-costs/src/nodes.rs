@@ -117,6 +117,15 @@ impl NodeCosts {
         self.distances.iter().min_by_key(|known| known.distance.abs_diff(distance))
     }
 
+    /// Returns how many times longer a load of memory takes that is in no cache, and on a node at
+    /// this distance, than one of a node's own memory; `None` if that was not measured.
+    pub(crate) fn load_factor(&self, distance: u64, bytes: u64) -> Option<f64> {
+        let load = of(MemoryOperation::Load, Met::Memory);
+        let time = |known: &NodeDistance| known.curves.get(&load)?.at(bytes);
+        let own = self.distances.iter().min_by_key(|known| known.distance)?;
+        Some(time(self.at(distance)?)? / time(own)?)
+    }
+
     /// Predicts the time of each action; `None` if nothing was measured.
     pub fn forecast(
         &self,

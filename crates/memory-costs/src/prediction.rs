@@ -76,8 +76,9 @@ impl CostModel<'_> {
             KernelPhase::Signalled => Some(self.crossing_ns),
             KernelPhase::Elapsing(ns) => Some(*ns),
             KernelPhase::Together(loops) => {
+                let crowd = loops.len() as u32;
                 let times: Option<Vec<f64>> =
-                    loops.iter().map(|one| self.of_loop(one, blocks)).collect();
+                    loops.iter().map(|one| self.of_loop(one, crowd, blocks)).collect();
                 loops.iter().for_each(|one| apply(one, blocks));
                 Some(times?.into_iter().fold(0.0, f64::max))
             }
@@ -88,9 +89,9 @@ impl CostModel<'_> {
                 Some(times?.into_iter().fold(0.0, f64::max))
             }
             KernelPhase::Following(first, second, pieces) => {
-                let ahead = self.of_loop(first, blocks)?;
+                let ahead = self.of_loop(first, 2, blocks)?;
                 apply(first, blocks);
-                let behind = self.of_loop(second, blocks)?;
+                let behind = self.of_loop(second, 2, blocks)?;
                 apply(second, blocks);
                 let pieces = f64::from((*pieces).max(1));
                 let slower = ahead.max(behind);
@@ -103,8 +104,8 @@ impl CostModel<'_> {
     /// Returns the time of a loop. Accesses with equal operations and states count as one stream of
     /// all their bytes, as the processor prefetches in all of them. Loads and stores overlap, to
     /// the degree that a copy shows on this machine. Loads of different states do not overlap, nor
-    /// do such stores.
-    fn of_loop(&self, one: &Loop, blocks: &BlockStates) -> Option<f64> {
+    /// do such stores. `crowd` loops run at the same time, and share bandwidth.
+    fn of_loop(&self, one: &Loop, crowd: u32, blocks: &BlockStates) -> Option<f64> {
         let mut streams: BTreeMap<(AccessCondition, u64), u64> = BTreeMap::new();
         for Access { operation, block, bytes, area_bytes } in one.accesses.iter().copied() {
             let condition = AccessCondition { operation, met: blocks.met(block, one.thread) };
@@ -114,7 +115,8 @@ impl CostModel<'_> {
         for ((condition, area_bytes), bytes) in streams {
             // A part of an area costs its share of the whole area.
             let whole = bytes.max(area_bytes);
-            let time = self.stream(condition, whole)? * bytes as f64 / whole.max(1) as f64;
+            let shared = self.table.sharing.factor(crowd, condition.operation, whole);
+            let time = shared * self.stream(condition, whole)? * bytes as f64 / whole.max(1) as f64;
             let sum =
                 if condition.operation == MemoryOperation::Load { &mut loads } else { &mut stores };
             *sum = (sum.0 + time, sum.1 + bytes);
@@ -135,7 +137,7 @@ impl CostModel<'_> {
         measured().or_else(|| {
             let SystemCosts { copy_call_ns, copy_page_ns, .. } = self.table.system;
             let pages = copy.bytes.div_ceil(PAGE_BYTES) as f64;
-            Some(copy_call_ns + pages * copy_page_ns + self.of_loop(&copy.accesses(), blocks)?)
+            Some(copy_call_ns + pages * copy_page_ns + self.of_loop(&copy.accesses(), 1, blocks)?)
         })
     }
 
@@ -180,6 +182,7 @@ mod tests {
 
     use crate::access::CONDITIONS;
     use crate::curve::Curve;
+    use crate::sharing::{CrowdCosts, SharingCosts};
 
     const X: BlockNumber = BlockNumber(0);
     const Y: BlockNumber = BlockNumber(1);
@@ -246,6 +249,28 @@ mod tests {
         assert!((time - expected).abs() < 1.0, "{time} for {expected}");
         assert_eq!(blocks.met(X, A), Met::Own(LineState::Shared));
         assert_eq!(blocks.met(Y, B), Met::Other(LineState::Modified));
+    }
+
+    #[test]
+    fn loops_at_the_same_time_share_bandwidth() {
+        let bytes = 1 << 20;
+        let time = |threads: u32, table: &CostTable| {
+            let of = |thread| {
+                Loop::new(ThreadNumber(thread), [Access::load(BlockNumber(thread), bytes)])
+            };
+            let kernel =
+                Kernel { phases: vec![KernelPhase::Together((0..threads).map(of).collect())] };
+            predict(&kernel, &mut BlockStates::default(), table, 50.0).unwrap()
+        };
+        let mut shared = table();
+        assert_eq!(time(4, &shared), time(1, &shared), "nothing was measured");
+        let crowd = |threads: u32| {
+            let curve = Curve::new([(bytes, 1000.0 * f64::from(threads.max(2)))]);
+            CrowdCosts { threads, load: curve.clone(), store: curve }
+        };
+        shared.sharing = SharingCosts::new([1, 2, 4].map(crowd));
+        assert_eq!(time(2, &shared), time(1, &shared));
+        assert_eq!(time(4, &shared), 2.0 * time(1, &shared));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::access::{AccessCondition, SystemCopy};
 use crate::curve::Curve;
 use crate::nodes::NodeCosts;
+use crate::sharing::SharingCosts;
 
 /// The measurements between two cores while a cache line took about this time to cross.
 ///
@@ -48,6 +49,9 @@ pub struct CostTable {
     /// The costs between NUMA nodes, if there are several.
     #[serde(default)]
     pub nodes: NodeCosts,
+    /// The costs of several threads at once, if more than one core was free.
+    #[serde(default)]
+    pub sharing: SharingCosts,
 }
 
 /// Crossing times that differ by less than this factor count as one distance.
@@ -82,6 +86,7 @@ impl CostTable {
         [page_fault_ns, copy_call_ns, copy_page_ns].into_iter().all(is_time)
             && self.copy.is_plausible()
             && self.nodes.is_plausible()
+            && self.sharing.is_plausible()
             && self.distances.iter().all(|distance| {
                 let is_crossing = is_time(distance.crossing_ns) && distance.crossing_ns > 0.0;
                 let mut curves = distance.curves.values().chain(distance.copies.values());

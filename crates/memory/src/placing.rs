@@ -93,12 +93,17 @@ impl FromStr for Placing {
     }
 }
 
-/// Places on a node the pages that lie entirely in `memory`, if the system can do so. Pages that
-/// contain other data, too, stay where they are.
-pub fn keep_on_node(memory: &[u8], node: u32) {
+/// Returns the addresses of memory.
+pub fn addresses_of(memory: &[u8]) -> Range<usize> {
     let start = memory.as_ptr() as usize;
+    start..start + memory.len()
+}
+
+/// Places on a node the pages that lie entirely at `addresses`, if the system can do so. Pages that
+/// contain other data, too, stay where they are.
+pub fn keep_on_node(addresses: Range<usize>, node: u32) {
     let pages =
-        start.next_multiple_of(page_bytes())..(start + memory.len()) / page_bytes() * page_bytes();
+        addresses.start.next_multiple_of(page_bytes())..addresses.end / page_bytes() * page_bytes();
     if !pages.is_empty() {
         // Memory that lies elsewhere is only slower.
         let _ = numa::place(pages, PagePolicy::On(&[node]));

@@ -1,5 +1,6 @@
 //! The profile as a page for a browser: one file that needs no network and no script.
 
+use crate::energy;
 use crate::history::listing::SLOWER_HEADER;
 use crate::page;
 use crate::words::{self, CALL_HEADER, percent, seconds};
@@ -65,6 +66,10 @@ pub(crate) fn page(profile: &JobProfile) -> String {
     text += &section("Time by call, of all ranks together", &calls(profile));
     let phases = table(&page::PHASES_HEADER, page::phases(profile).into_iter());
     text += &section(page::PHASES_TITLE, &phases);
+    let by_rank = table(&energy::RANKS_HEADER, energy::ranks(profile).into_iter());
+    text += &section(energy::RANKS_TITLE, &by_rank);
+    let by_phase = table(&energy::PHASES_HEADER, energy::phases(profile).into_iter());
+    text += &section(energy::PHASES_TITLE, &by_phase);
     text += &section("Waits between ranks", &late(&profile.late));
     text += &paragraphs(&(page::messages(profile) + &page::library(profile)));
     let lent = table(&page::LENDING_HEADER, page::lending(profile).into_iter());

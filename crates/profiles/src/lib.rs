@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod advice;
+mod energy;
 pub mod history;
 mod html;
 mod page;
@@ -68,6 +69,9 @@ pub struct RankProfile {
     /// The messages between memories of devices that went through memory of the processor.
     #[serde(default)]
     pub staged: StagingProfile,
+    /// The energy that its machine used in that time, in joules, if the machine reports it.
+    #[serde(default)]
+    pub machine_joules: Option<f64>,
 }
 
 /// A phase of a rank.
@@ -79,6 +83,9 @@ pub struct PhaseTotals {
     pub times: u64,
     /// How long in all, in seconds.
     pub seconds: f64,
+    /// The energy that the machine used in that time, in joules, if it reports it.
+    #[serde(default)]
+    pub machine_joules: Option<f64>,
 }
 
 /// Messages between memories of devices that went through memory of the processor.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::energy;
 use crate::history::RunComparison;
 use crate::words::{self, CALL_HEADER, percent, seconds};
 use crate::{CallSummary, JobProfile, LentCores, RankProfile};
@@ -29,11 +30,14 @@ pub(crate) fn text(profile: &JobProfile) -> String {
         percent(total.communicating, total.sum()),
         percent(total.waiting, total.sum()),
     );
+    text += &energy::sentence(profile);
     text += &advice(profile);
     text += &profile.history.as_ref().map_or_else(String::new, RunComparison::text);
     text += &by_rank(profile);
     text += &by_call(profile);
     text += &table(PHASES_TITLE, &PHASES_HEADER, &phases(profile));
+    text += &table(energy::RANKS_TITLE, &energy::RANKS_HEADER, &energy::ranks(profile));
+    text += &table(energy::PHASES_TITLE, &energy::PHASES_HEADER, &energy::phases(profile));
     text += &by_pair_waited(profile);
     text += &messages(profile);
     text += &library(profile);

@@ -87,6 +87,13 @@ pub fn trace_last() -> Option<u64> {
     environment::text(variables::TRACE_LAST).as_deref().and_then(variables::trace_last)
 }
 
+/// Returns the folder of the counters of energy: that of `COMBRAY_ENERGY_COUNTERS`, or the
+/// kernel's.
+pub fn energy_counters() -> PathBuf {
+    let named = environment::value(variables::ENERGY_COUNTERS).filter(|folder| !folder.is_empty());
+    named.map_or_else(|| sys::energy::COUNTERS.into(), PathBuf::from)
+}
+
 /// Returns where `COMBRAY_PROFILE` sends the profile of the job, if it is set.
 pub fn profile() -> Option<ProfileTarget> {
     let wanted = environment::value(variables::PROFILE).filter(|wanted| !wanted.is_empty())?;

@@ -7,6 +7,8 @@ use std::time::Duration;
 pub use sys::clock::Moment;
 /// The cores on which this process and its threads may run.
 pub use sys::cores;
+/// The energy that this machine has used.
+pub use sys::energy::EnergyMeter;
 /// Libraries with pools of threads.
 pub use sys::pools;
 /// What this process has used.

@@ -121,6 +121,11 @@ impl Nodes {
         self.cores.keys().copied()
     }
 
+    /// Returns the cores of a node on which the caller may run.
+    pub fn cores(&self, node: u32) -> &[usize] {
+        self.cores.get(&node).map_or(&[], Vec::as_slice)
+    }
+
     /// Returns the distance from one node to another in the unit of the firmware.
     pub fn distance(&self, from: u32, to: u32) -> u64 {
         self.distances.between(from, to).unwrap_or(u64::MAX)

@@ -29,7 +29,7 @@ pub(crate) fn pattern() -> String {
 }
 
 /// The longest text that all launchers accept, in bytes.
-const PATTERN_MAX: usize = 900;
+const PATTERN_MAX: usize = 700;
 
 /// Returns the parts of all processes by rank, assuming that all machines are like the one of
 /// `pattern`. `nodes` has for each rank the lowest rank on its machine. Empty: not known.

@@ -6,7 +6,7 @@ use base::{RailId, RailProfile};
 use engine::Engine;
 use launch::{Job, JoinError};
 use sys::{cores, numa};
-use topology::{CpuSet, Locality, NEAR, Topology};
+use topology::{CpuSet, Locality, NEAR, Parts, Topology};
 
 use crate::{configuration, machine};
 
@@ -50,13 +50,36 @@ impl RailLocalities {
     pub(crate) fn of(rails: &[RailProfile], rank: u32) -> Self {
         let Some(tree) = machine::tree_with_devices() else { return Self::default() };
         let cpuset: CpuSet = cores::allowed().into_iter().collect();
-        let places = places(tree, rails.iter().map(|rail| rail.interface().unwrap_or("")), &cpuset);
-        let speeds: Vec<u64> = rails.iter().map(|rail| rail.bandwidth_bytes_per_us).collect();
+        let interface = |rail: &RailProfile| {
+            (rail.interface().unwrap_or("").to_owned(), rail.bandwidth_bytes_per_us)
+        };
+        let interfaces: Vec<(String, u64)> = rails.iter().map(interface).collect();
+        Self::seen_from(tree, &cpuset, &interfaces, rank)
+    }
+
+    /// Determines the places of interfaces, given by their names and speeds, for a process with
+    /// the cpuset `cpuset` and this rank.
+    pub fn seen_from(
+        tree: &Topology,
+        cpuset: &CpuSet,
+        interfaces: &[(String, u64)],
+        rank: u32,
+    ) -> Self {
+        let places = places(tree, interfaces.iter().map(|(name, _)| name.as_str()), cpuset);
+        let speeds: Vec<u64> = interfaces.iter().map(|interface| interface.1).collect();
         let nearest = nearest(&places, &speeds, rank as usize);
         let place = nearest.and_then(|rail| places.get(rail)?.as_ref());
-        let preferred_locality = place.and_then(|place| preferred_locality(place, &cpuset));
+        let preferred_locality = place.and_then(|place| preferred_locality(place, cpuset));
         Self { places, nearest, preferred_locality }
     }
+}
+
+/// Returns the NUMA node near the interface with this name, if this process may run there.
+pub(crate) fn node_of_interface(name: &str) -> Option<u32> {
+    let tree = machine::tree_with_devices()?;
+    let cpuset: CpuSet = cores::allowed().into_iter().collect();
+    let places = places(tree, std::iter::once(name), &cpuset);
+    preferred_locality(places.first()?.as_ref()?, &cpuset)?.node
 }
 
 /// Initializes the models of rails with figures for the distance of this process; for `company` see
@@ -96,6 +119,39 @@ pub(crate) fn matters(job: &Job) -> Result<bool, JoinError> {
 pub(crate) fn distances_that_matter(all_distances: impl Iterator<Item = Option<u32>>) -> Vec<u32> {
     let all: Vec<u32> = all_distances.map(|distance| distance.unwrap_or(u32::MAX)).collect();
     if all.iter().all(|distance| *distance == all[0]) { Vec::new() } else { all }
+}
+
+/// Returns the distance of each NUMA node of this machine from the nearest of these rails, by the
+/// logical numbers of the nodes; an unknown distance counts as the largest number.
+pub(crate) fn node_distances(rails: &[RailProfile]) -> Vec<u32> {
+    let Some(tree) = machine::tree_with_devices() else { return Vec::new() };
+    let interfaces: Vec<&str> = rails.iter().filter_map(RailProfile::interface).collect();
+    node_distances_in(tree, &interfaces)
+}
+
+fn node_distances_in(tree: &Topology, interfaces: &[&str]) -> Vec<u32> {
+    let of_node = |id: topology::ObjectId| {
+        let places = places(tree, interfaces.iter().copied(), &tree[id].threads);
+        places.into_iter().flatten().map(|place| place.distance).min().unwrap_or(u32::MAX)
+    };
+    tree.of_kind(topology::Kind::NumaNode).into_iter().map(of_node).collect()
+}
+
+/// Writes distances as a text without spaces; empty if all nodes are equally near.
+pub(crate) fn node_distances_to_text(distances: &[u32]) -> String {
+    match distances.iter().all(|distance| *distance == distances[0]) {
+        true => String::new(),
+        false => distances.iter().map(u32::to_string).collect::<Vec<_>>().join("."),
+    }
+}
+
+/// Returns the distance of each process from the nearest interface, from the NUMA nodes in which
+/// the processes run and a text of [`node_distances_to_text`]: all machines count as being like
+/// that of the process which wrote it. The result is empty if distances do not matter.
+pub(crate) fn distances_by_node(text: &str, all: &[Parts]) -> Vec<u32> {
+    let distances: Option<Vec<u32>> = text.split('.').map(|word| word.parse().ok()).collect();
+    let Some(distances) = distances.filter(|_| !all.is_empty()) else { return Vec::new() };
+    distances_that_matter(all.iter().map(|parts| distances.get(parts.numa_node as usize).copied()))
 }
 
 /// Returns where the interfaces with these names are, for a process with the cpuset `cpuset`.
@@ -179,6 +235,23 @@ mod tests {
         assert_eq!([0, 1, 2].map(|turn| of("0-7", turn)), [0, 1, 0].map(Some));
         let free = places(&tree, BOTH.into_iter(), &set("0-7"));
         assert_eq!(nearest(&free, &[100, 200], 0), Some(1), "the faster one");
+    }
+
+    #[test]
+    fn processes_of_large_jobs_know_each_others_distances() {
+        let distances = node_distances_in(&emulated(), &BOTH);
+        assert_eq!(distances, [10, 16, 10, 16]);
+        let text = node_distances_to_text(&distances);
+        let parts = |numa_node| Parts { package: 0, numa_node, cache: 0 };
+        let all = [0, 1, 1, 3, 2, 7].map(parts);
+        assert_eq!(distances_by_node(&text, &all), [10, 16, 16, 16, 10, u32::MAX]);
+        assert!(distances_by_node(&text, &[0, 2, 0].map(parts)).is_empty(), "all are near");
+        assert!(distances_by_node(&text, &[]).is_empty(), "where they run is not known");
+        for useless in ["", "x", "10.y"] {
+            assert!(distances_by_node(useless, &all).is_empty(), "{useless}");
+        }
+        assert_eq!(node_distances_to_text(&[10, 10]), "");
+        assert_eq!(node_distances_to_text(&[]), "");
     }
 
     #[test]

@@ -95,20 +95,22 @@ pub fn start(
     let costs = samples.collective_costs();
     let memory = samples.memory.take().map(|memory| Arc::new(memory.table));
     let other_jobs = OtherJobs::beside(size);
-    let mapping = match size > CARDS_READ_MAX {
-        true => job.process_mapping()?,
-        false => None,
-    };
+    let mapping = if size > CARDS_READ_MAX { job.process_mapping()? } else { None };
     let needs_networks = size > 1 && mapping.as_deref().is_none_or(is_of_several_machines);
+    let matters = needs_networks && rail_localities::matters(&job)?;
     let mut rails = create_rails(own, configuration, memory, (&job, &other_jobs))?;
     if needs_networks {
-        add_networks(&mut rails, own, (&job, &other_jobs))?;
+        add_networks(&mut rails, own, (&job, &other_jobs), matters)?;
     }
     let (guidance, wrong_requests) = JobSettings::of_environment(costs);
     // Boxed, as few processes have it.
-    let matters = needs_networks && rail_localities::matters(&job)?;
     let rail_localities = matters.then(|| Box::new(place(&mut rails, rank)));
-    let published = (&rails.cards()[..], rail_localities.as_deref(), guidance);
+    let published = PublishedFacts {
+        cards: &rails.cards(),
+        rail_localities: rail_localities.as_deref(),
+        node_distances: &node_distances(&rails, &job, matters),
+        guidance,
+    };
     let (map, guidance) = publish(&job, mapping.as_deref(), published)?;
     if map.is_one_machine() {
         rails.drop_networks();
@@ -149,6 +151,13 @@ pub fn start(
         guidance,
         warnings: warning.into_iter().chain(wrong_requests).collect(),
     })
+}
+
+/// Returns what rank 0 of a large job publishes for processes that do not read the places of all
+/// others: how far each NUMA node is from an interface; empty if that does not matter.
+fn node_distances(rails: &Rails, job: &Job, places_matter: bool) -> Vec<u32> {
+    let is_published = places_matter && job.rank() == 0 && job.size() > CARDS_READ_MAX;
+    if is_published { rail_localities::node_distances(&rails.profiles()) } else { Vec::new() }
 }
 
 /// Whether a process that cannot be connected has finalized or ended. The launcher may notice that
@@ -247,7 +256,8 @@ fn network_settings(job: &Job) -> Result<Settings, DriverError> {
     })
 }
 
-/// Adds rails that reach other machines, to `rails` that have none of these.
+/// Adds rails that reach other machines, to `rails` that have none of these. `places_matter`:
+/// whether their buffers must be near their interfaces.
 ///
 /// # Errors
 /// The configuration makes no sense, or the system refuses sockets.
@@ -255,13 +265,16 @@ pub(crate) fn add_networks(
     rails: &mut Rails,
     own: GateId,
     (job, other_jobs): (&Job, &OtherJobs),
+    places_matter: bool,
 ) -> Result<(), DriverError> {
-    let settings = network_settings(job)?;
+    let node_of_interface: fn(&str) -> Option<u32> = rail_localities::node_of_interface;
+    let node_of_interface = places_matter.then_some(node_of_interface);
+    let settings = Settings { node_of_interface, ..network_settings(job)? };
     rails.add_networks(own, &settings, |driver| JobDirectory::of(driver, job, other_jobs))
 }
 
 /// Determines where the interfaces are, and places buffers near the interface that is used first.
-fn place(rails: &mut Rails, rank: u32) -> RailLocalities {
+pub(crate) fn place(rails: &mut Rails, rank: u32) -> RailLocalities {
     let rail_localities = RailLocalities::of(&rails.profiles(), rank);
     if let Some(node) = rail_localities
         .preferred_locality
@@ -385,20 +398,29 @@ fn card_key(driver: &str) -> String {
 const SECRET_KEY: &str = "combray-secret";
 const GUIDANCE_KEY: &str = "combray-guidance";
 /// The key under which rank 0 publishes, in large jobs, the parts of its machine in which all
-/// processes of that machine run.
+/// processes of that machine run, and how far each NUMA node is from an interface.
 const PARTS_KEY: &str = "combray-parts";
+
+/// What a process publishes beside its place.
+struct PublishedFacts<'a> {
+    /// The card of each driver, with the name under which it is published.
+    cards: &'a [(&'static str, String)],
+    /// Where its rails are, if that matters.
+    rail_localities: Option<&'a RailLocalities>,
+    /// The result of [`node_distances`].
+    node_distances: &'a [u32],
+    /// The settings of this process, which count if it is rank 0.
+    guidance: JobSettings,
+}
 
 /// Publishes where this process is and which cores it may use, and reads the places of the others.
 /// Returns the map of the job and the settings of process 0.
 fn publish(
     job: &Job,
     mapping: Option<&[u32]>,
-    (cards, rail_localities, guidance): (
-        &[(&'static str, String)],
-        Option<&RailLocalities>,
-        JobSettings,
-    ),
+    published: PublishedFacts<'_>,
 ) -> Result<(JobMap, JobSettings), StartError> {
+    let PublishedFacts { cards, rail_localities, node_distances, guidance } = published;
     let allowed = cores::allowed();
     let size = job.size();
     if size == 1 {
@@ -427,7 +449,8 @@ fn publish(
         values.push((GUIDANCE_KEY.into(), guidance.to_text()));
     }
     if job.rank() == 0 && size > CARDS_READ_MAX {
-        values.push((PARTS_KEY.into(), format!(":{}", parts::pattern())));
+        let distances = rail_localities::node_distances_to_text(node_distances);
+        values.push((PARTS_KEY.into(), format!(":{}/{distances}", parts::pattern())));
     }
     let mut wanted = vec![(0, GUIDANCE_KEY.to_owned())];
     if let Some(mapping) = mapping {
@@ -442,9 +465,13 @@ fn publish(
     })?;
     if let Some(mapping) = mapping {
         let map = places::map_by_launcher(job, mapping, &own)?;
-        let pattern = job.get(0, PARTS_KEY)?;
-        let parts = parts::by_pattern(pattern.trim_start_matches(':'), map.nodes());
-        return Ok((map.with_parts(parts).with_network(configuration::network()), guidance));
+        let reported = job.get(0, PARTS_KEY)?;
+        let reported = reported.trim_start_matches(':');
+        let (pattern, distances) = reported.split_once('/').unwrap_or((reported, ""));
+        let parts = parts::by_pattern(pattern, map.nodes());
+        let distances = rail_localities::distances_by_node(distances, &parts);
+        let map = map.with_parts(parts).with_distances(distances);
+        return Ok((map.with_network(configuration::network()), guidance));
     }
     let map = places::map_by_places(&job.get_all(PLACE_KEY)?, job.rank());
     Ok((map.with_network(configuration::network()), guidance))

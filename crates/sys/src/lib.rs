@@ -6,6 +6,7 @@ pub mod counter;
 pub mod crashes;
 pub mod cross_memory;
 pub mod descriptor;
+pub mod energy;
 pub mod environment;
 pub mod errno;
 pub mod faults;

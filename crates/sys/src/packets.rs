@@ -4,6 +4,7 @@
 //! inherits the socket receives only the frames that the filter accepts.
 
 use std::io::{self, IoSlice};
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
 
@@ -176,6 +177,12 @@ impl FrameBatch {
     pub fn new(count: usize, stride: usize) -> Self {
         let bytes = vec![0; count.min(FRAMES_AT_ONCE_MAX) * stride].into();
         Self { bytes, stride, lengths: Vec::with_capacity(count), looked_for: 0 }
+    }
+
+    /// Returns the addresses of the room.
+    pub fn addresses(&self) -> Range<usize> {
+        let start = self.bytes.as_ptr() as usize;
+        start..start + self.bytes.len()
     }
 
     /// Receives the frames that have arrived, with one system call. They replace the frames in the

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use memory_costs::{CostTable, Distance, NodeCosts, NodeDistance};
+use memory_costs::{CostTable, Distance, MemoryOperation, NodeCosts, NodeDistance, SharingCosts};
 use runtime::LocalWay;
 use runtime::migration::Nodes;
 use runtime::samples::{self, MemorySample, Samples};
@@ -14,7 +14,7 @@ use crate::raster;
 use super::pair::with_pair;
 use super::validation::{self, Before, Case};
 use super::ways::{self, WayCase};
-use super::{pair::ThreadPair, picture, sampling, size};
+use super::{crowd, pair::ThreadPair, picture, sampling, size};
 
 /// What happens to the measured costs.
 #[derive(Debug)]
@@ -34,6 +34,7 @@ pub struct SampleOutput<'a> {
 /// Two cores are not available or too busy, or the figures cannot be stored.
 pub fn sample(output: &SampleOutput<'_>) -> Result<i32, String> {
     let mut table = on_two_cores(sampling::table)?;
+    table.sharing = crowd::sharing()?;
     table.nodes =
         Nodes::here().map_or_else(NodeCosts::default, |nodes| samples::node_costs(&nodes));
     let host = samples::host();
@@ -130,7 +131,39 @@ fn shown(host: &str, table: &CostTable) -> String {
          page",
         system.page_fault_ns, system.copy_call_ns, system.copy_page_ns
     );
-    text + &shown_nodes(&table.nodes)
+    text + &shown_sharing(&table.sharing) + &shown_nodes(&table.nodes)
+}
+
+/// How threads share bandwidth, for display; empty if one core was free only.
+fn shown_sharing(sharing: &SharingCosts) -> String {
+    let Some(first) = sharing.crowds().first() else { return String::new() };
+    let mut text =
+        "\nthreads at the same time; GB/s of all together by size of each block\n".to_owned();
+    let sizes: Vec<u64> = first.load.points().iter().map(|point| point.0).collect();
+    _ = write!(text, "{:34}", "");
+    sizes.iter().for_each(|bytes| _ = write!(text, "{:>8}", size(*bytes)));
+    text.push('\n');
+    for (operation, name) in [(MemoryOperation::Load, "load"), (MemoryOperation::Store, "store")] {
+        for crowd in sharing.crowds() {
+            let threads = crowd.threads;
+            _ = write!(text, "{:34}", format!("{name}, {threads} at once"));
+            for bytes in &sizes {
+                let rates = sharing.bandwidths(operation, *bytes);
+                let rate = rates.iter().find(|one| one.0 == threads).map_or(0.0, |one| one.1);
+                _ = write!(text, "{rate:>8.1}");
+            }
+            text.push('\n');
+        }
+        let saturated = sizes.iter().filter_map(|bytes| {
+            let threads = sharing.saturating_threads(operation, *bytes)?;
+            Some(format!("{} by {threads}", size(*bytes)))
+        });
+        let saturated: Vec<String> = saturated.collect();
+        if !saturated.is_empty() {
+            _ = writeln!(text, "{:34}{}", format!("{name}, saturated"), saturated.join(", "));
+        }
+    }
+    text
 }
 
 /// The measurements between NUMA nodes for display; empty if there is only one node.

@@ -216,13 +216,19 @@ mod tests {
 
     /// Creates processes that have each other's cards; none if libfabric is missing.
     fn created(count: u32) -> Option<Vec<Ofi>> {
+        created_with_buffers(count, &|_| None)
+    }
+
+    /// Creates processes whose buffers are on the nodes that `node_of` returns for interfaces.
+    fn created_with_buffers(count: u32, node_of: &dyn Fn(&str) -> Option<u32>) -> Option<Vec<Ofi>> {
         let cards: Arc<Mutex<Vec<String>>> = Arc::default();
         let selection = NetworkSelection::parse("ofi:tcp:lo").unwrap();
         let create = |own| {
             let directory = Box::new(SharedCards(Arc::clone(&cards), [1; 32]));
             let interfaces = choice::chosen(&selection).map_err(|why| eprintln!("skipped: {why}"));
             let silence = Duration::from_secs(10);
-            Some(Ofi::create(GateId(own), silence, directory, interfaces.ok()?).unwrap())
+            let interfaces = (interfaces.ok()?, node_of);
+            Some(Ofi::create(GateId(own), silence, directory, interfaces).unwrap())
         };
         let all: Vec<Ofi> = (0..count).map(create).collect::<Option<_>>()?;
         *cards.lock().unwrap() = all.iter().map(Driver::card).collect();
@@ -259,6 +265,18 @@ mod tests {
         let endpoint = &mut ofi.ports[0].endpoint;
         let mut taken: Vec<_> = std::iter::from_fn(|| endpoint.take_slot()).collect();
         endpoint.return_slot(taken.pop().unwrap());
+    }
+
+    #[test]
+    fn buffers_are_kept_on_the_node_of_the_interface() {
+        if created(1).is_none() {
+            return;
+        }
+        let mut kept = None;
+        conformance::keeps_buffers(|node| {
+            kept = created_with_buffers(1, &|interface| (interface == "lo").then_some(node));
+        });
+        assert!(kept.is_some());
     }
 
     /// Each goodbye needs a buffer until it has left.

@@ -1,10 +1,12 @@
 //! Chooses places by what processes need, on whatever levels a machine has.
 //!
-//! A description names groups of ranks with their needs: `0-7: memory; 0-3: synchronise`. Groups
-//! are nested or disjoint. A group that shares memory intensively gets one NUMA node if there is
-//! room. A group that synchronises often gets the smallest part of the machine that has room. A
-//! group that needs memory bandwidth is spread over NUMA nodes. A group that communicates over the
-//! network is placed near an interface.
+//! A description names groups of ranks with their needs: `0-7: memory; 0-3: synchronise`, or the
+//! needs of all ranks: `cache:3, memory:2, near=ib0`. Groups are nested or disjoint. A group that
+//! shares memory intensively gets one NUMA node if there is room, one that shares data in caches a
+//! shared cache. A group that synchronises often gets the smallest part of the machine that has
+//! room. A group that needs memory bandwidth is spread over NUMA nodes. A group that communicates
+//! over the network is placed near an interface. If needs contradict each other, the part with the
+//! least weighted sum of what they lack is chosen.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -13,11 +15,23 @@ use topology::{CpuSet, Kind, ObjectId, Topology};
 
 use super::Cpuset;
 
+/// A need of a group of processes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct GroupNeed {
+    pub kind: NeedKind,
+    /// How much it counts beside the other needs of the group, at least 1.
+    pub weight: u8,
+    /// The interface that must be near; empty: any.
+    pub interface: String,
+}
+
 /// What a group of processes needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum GroupNeed {
+pub(crate) enum NeedKind {
     /// The group shares memory intensively.
     Memory,
+    /// The group shares data that caches hold.
+    Cache,
     /// The group needs memory bandwidth.
     Bandwidth,
     /// The group synchronises often.
@@ -27,19 +41,27 @@ pub(crate) enum GroupNeed {
 }
 
 /// The keywords of descriptions.
-const WORDS: [(&str, GroupNeed); 6] = [
-    ("memory", GroupNeed::Memory),
-    ("bandwidth", GroupNeed::Bandwidth),
-    ("synchronise", GroupNeed::Synchronise),
-    ("synchronize", GroupNeed::Synchronise),
-    ("sync", GroupNeed::Synchronise),
-    ("network", GroupNeed::Network),
+const WORDS: [(&str, NeedKind); 8] = [
+    ("memory", NeedKind::Memory),
+    ("cache", NeedKind::Cache),
+    ("bandwidth", NeedKind::Bandwidth),
+    ("synchronise", NeedKind::Synchronise),
+    ("synchronize", NeedKind::Synchronise),
+    ("sync", NeedKind::Synchronise),
+    ("network", NeedKind::Network),
+    ("near", NeedKind::Network),
 ];
+
+/// The largest weight of a need.
+const WEIGHT_MAX: u8 = 100;
+
+/// The outermost level of caches that machines have.
+const CACHE_LEVEL_MAX: u8 = 5;
 
 /// What the groups of a job need.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
-    /// From large to small.
+    /// From large to small; an empty set of ranks stands for all.
     pub(crate) groups: Vec<(CpuSet, Vec<GroupNeed>)>,
 }
 
@@ -59,12 +81,13 @@ impl Needs {
                 let words = WORDS.map(|(word, _)| word).join(", ");
                 format!(
                     "\"{entry}\" is not a group; write ranks and needs, as in \"0-3: memory, \
-                     network\"; needs are {words}"
+                     network\", or the needs of all, as in \"cache:3, near=eth0\"; needs are \
+                     {words}, with weights up to {WEIGHT_MAX}"
                 )
             })?;
             groups.push(group);
         }
-        groups.sort_by_key(|(ranks, _)| Reverse(ranks.len()));
+        groups.sort_by_key(|(ranks, _)| (!ranks.is_empty(), Reverse(ranks.len())));
         for (index, (ranks, _)) in groups.iter().enumerate() {
             let crosses = |(other, _): &&(CpuSet, Vec<GroupNeed>)| {
                 ranks.intersects(other) && !ranks.is_subset(other)
@@ -81,7 +104,7 @@ impl Needs {
 
     /// Whether a group needs to be near an interface, so that the devices must be detected.
     pub fn names_network(&self) -> bool {
-        self.groups.iter().any(|(_, needs)| needs.contains(&GroupNeed::Network))
+        self.groups.iter().any(|(_, needs)| wants(needs, NeedKind::Network))
     }
 
     /// Returns the cpusets of these ranks on a machine.
@@ -94,6 +117,16 @@ impl Needs {
         machine: ObjectId,
         ranks: &[u32],
     ) -> Result<Vec<Cpuset>, String> {
+        let needs = self.groups.iter().flat_map(|(_, needs)| needs);
+        let is_missing = |need: &&GroupNeed| {
+            !need.interface.is_empty() && topology.interface(&need.interface).is_none()
+        };
+        if let Some(need) = needs.clone().find(is_missing) {
+            return Err(format!(
+                "--needs near={0}: this machine has no interface {0}; combray topo lists them",
+                need.interface
+            ));
+        }
         let cores = topology.of_kind_in(machine, Kind::Core);
         let each = cores.len() / ranks.len();
         if each == 0 {
@@ -114,12 +147,31 @@ impl Needs {
 }
 
 fn read_group(entry: &str) -> Option<(CpuSet, Vec<GroupNeed>)> {
-    let (ranks, needs) = entry.split_once(':')?;
-    let ranks = CpuSet::from_list(&ranks.replace(' ', "")).filter(|ranks| !ranks.is_empty())?;
+    let ranks = |text: &str| {
+        CpuSet::from_list(&text.replace(' ', "")).filter(|ranks: &CpuSet| !ranks.is_empty())
+    };
+    let of_some = entry.split_once(':').and_then(|(head, needs)| Some((ranks(head)?, needs)));
+    let (ranks, needs) = of_some.unwrap_or((CpuSet::default(), entry));
     let words = needs.split([',', ' ']).map(str::trim).filter(|word| !word.is_empty());
-    let need = |word: &str| WORDS.iter().find(|(known, _)| *known == word).map(|(_, need)| *need);
-    let needs: Vec<GroupNeed> = words.map(need).collect::<Option<_>>()?;
+    let needs: Vec<GroupNeed> = words.map(read_need).collect::<Option<_>>()?;
     (!needs.is_empty()).then_some((ranks, needs))
+}
+
+/// Reads a need: a keyword, for `near` an interface after `=`, and a weight after `:`.
+fn read_need(word: &str) -> Option<GroupNeed> {
+    let (word, weight) = match word.rsplit_once(':') {
+        Some((word, weight)) => (word, weight.parse().ok()?),
+        None => (word, 1),
+    };
+    let (word, interface) = word.split_once('=').unwrap_or((word, ""));
+    let kind = WORDS.iter().find(|(known, _)| *known == word)?.1;
+    let names_one = word == "near";
+    let is_right = (1..=WEIGHT_MAX).contains(&weight) && names_one != interface.is_empty();
+    is_right.then(|| GroupNeed { kind, weight, interface: interface.to_owned() })
+}
+
+fn wants(needs: &[GroupNeed], kind: NeedKind) -> bool {
+    needs.iter().any(|need| need.kind == kind)
 }
 
 struct Placer<'a> {
@@ -146,7 +198,7 @@ impl Placer<'_> {
         // The next smaller groups. Groups inside these are placed by them.
         let mut inner: Vec<(usize, CpuSet, &Vec<GroupNeed>)> = Vec::new();
         for (index, (ranks, needs)) in all.iter().enumerate() {
-            let own = ranks.intersection(&left);
+            let own = if ranks.is_empty() { left.clone() } else { ranks.intersection(&left) };
             if !own.is_empty() && !inner.iter().any(|(_, taken, _)| own.is_subset(taken)) {
                 inner.push((index, own, needs));
             }
@@ -154,9 +206,10 @@ impl Placer<'_> {
         // Groups with the narrowest choice come first.
         inner.sort_by_key(|(_, _, needs)| {
             (
-                !needs.contains(&GroupNeed::Network),
-                !needs.contains(&GroupNeed::Synchronise),
-                needs.contains(&GroupNeed::Bandwidth),
+                !wants(needs, NeedKind::Network),
+                !wants(needs, NeedKind::Synchronise),
+                !wants(needs, NeedKind::Cache),
+                wants(needs, NeedKind::Bandwidth),
             )
         });
         for (index, ranks, needs) in inner {
@@ -164,7 +217,7 @@ impl Placer<'_> {
             left = left.without(&ranks);
         }
         for rank in left.iter() {
-            let cores = if needs.contains(&GroupNeed::Bandwidth) {
+            let cores = if wants(needs, NeedKind::Bandwidth) {
                 self.spread(region)
             } else {
                 self.next(region)
@@ -180,43 +233,77 @@ impl Placer<'_> {
         }
     }
 
-    /// Returns the part of the machine in which a group gets its places.
+    /// Returns the part of the machine in which a group gets its places: that with the least cost
+    /// among those with room; of several, the smallest.
     fn region(&self, group: &CpuSet, needs: &[GroupNeed], within: ObjectId) -> ObjectId {
-        let wants = |need| needs.contains(&need);
-        if !wants(GroupNeed::Memory) && !wants(GroupNeed::Synchronise) && !wants(GroupNeed::Network)
-        {
+        if needs.iter().all(|need| need.kind == NeedKind::Bandwidth) {
             return within;
         }
         let wanted = group.len() * self.each;
+        let gains_from_caches =
+            wants(needs, NeedKind::Synchronise) || wants(needs, NeedKind::Cache);
         let mut candidates = Vec::new();
         self.topology.visit(within, &mut |id| {
             let object = &self.topology[id];
             let is_part = !object.kind.is_device() && !object.threads.is_empty();
             // A group that shares memory gains nothing from a part smaller than its NUMA node.
-            let is_small = !wants(GroupNeed::Synchronise)
+            let is_small = !gains_from_caches
                 && self.topology.of_kind_in(id, Kind::NumaNode).is_empty()
                 && self.topology.holder(id, Kind::NumaNode).is_some();
             if is_part && !is_small && self.free_in(id).len() >= wanted {
                 candidates.push(id);
             }
         });
+        let farthest = |interface: &str| {
+            let ways = candidates.iter().map(|id| self.way_to_network(*id, interface));
+            ways.max().unwrap_or_default().max(1)
+        };
+        let farthest: Vec<usize> = needs.iter().map(|need| farthest(&need.interface)).collect();
         let key = |id: &ObjectId| {
-            let far = if wants(GroupNeed::Network) { self.way_to_network(*id) } else { 0 };
-            (self.topology[*id].threads.len(), far, self.free_in(*id).len())
+            let lacks = needs.iter().zip(&farthest);
+            let cost =
+                lacks.map(|(need, far)| usize::from(need.weight) * self.lack(*id, need, *far));
+            let size = self.topology[*id].threads.len();
+            (cost.sum::<usize>(), size, self.free_in(*id).len())
         };
-        // The nearest part comes before the smallest only for groups that neither share memory nor
-        // synchronise.
-        let best = match wants(GroupNeed::Memory) || wants(GroupNeed::Synchronise) {
-            true => candidates.into_iter().min_by_key(key),
-            false => candidates.into_iter().min_by_key(|id| (self.way_to_network(*id), key(id))),
-        };
-        best.unwrap_or(within)
+        candidates.iter().copied().min_by_key(key).unwrap_or(within)
     }
 
-    /// Returns how far an object is from the nearest network interface whose place is known.
-    fn way_to_network(&self, id: ObjectId) -> usize {
-        let devices = self.topology.devices().into_iter();
-        let interfaces = devices.filter(|device| self.topology.is_interface(*device));
+    /// Returns what a part of the machine lacks for a need, in thousandths: 0 if the need is met,
+    /// 1000 for the whole machine, or for the part that is farthest from an interface.
+    fn lack(&self, id: ObjectId, need: &GroupNeed, farthest: usize) -> usize {
+        let share = |part: usize, whole: usize| 1000 * part / whole.max(1);
+        let crossed = |kind: Kind| {
+            let count = |within| self.topology.of_kind_in(within, kind).len().saturating_sub(1);
+            share(count(id), count(self.machine))
+        };
+        match need.kind {
+            NeedKind::Memory => crossed(Kind::NumaNode),
+            NeedKind::Cache => self.shared_cache().map_or(0, crossed),
+            NeedKind::Synchronise => {
+                share(self.topology[id].threads.len(), self.topology[self.machine].threads.len())
+            }
+            NeedKind::Network => share(self.way_to_network(id, &need.interface), farthest),
+            NeedKind::Bandwidth => 0,
+        }
+    }
+
+    /// Returns the kind of the outermost caches that several cores share.
+    fn shared_cache(&self) -> Option<Kind> {
+        let is_shared = |id: ObjectId| self.topology.of_kind_in(id, Kind::Core).len() > 1;
+        let caches = |kind: &Kind| self.topology.of_kind_in(self.machine, *kind);
+        let mut outermost_first = (1..=CACHE_LEVEL_MAX).rev().map(Kind::Cache);
+        outermost_first.find(|kind| caches(kind).into_iter().any(is_shared))
+    }
+
+    /// Returns how far an object is from the interface with this name, or from the nearest one
+    /// whose place is known, if the name is empty.
+    fn way_to_network(&self, id: ObjectId, name: &str) -> usize {
+        let is_it = |device: &ObjectId| match name.is_empty() {
+            true => self.topology.is_interface(*device),
+            false => self.topology.interface(name) == Some(*device),
+        };
+        let interfaces = self.topology.devices().into_iter().filter(is_it);
         let places = interfaces.filter_map(|device| self.topology.near(device));
         places.map(|place| self.topology.hops(id, place)).min().unwrap_or_default()
     }
@@ -294,11 +381,46 @@ mod tests {
     }
 
     #[test]
+    fn weights_decide_where_needs_contradict_each_other() {
+        // Interfaces near 1, 2 and 6; ranks 0 to 7 fill node 1, so that the others have to choose.
+        let of_last = |needs: &str| {
+            let text = format!("0-7: network:9, memory:9; 8-15: {needs}");
+            nodes("many-chiplets", 64, &text).split(' ').nth(8).unwrap().to_owned()
+        };
+        assert_eq!(of_last("memory"), "0");
+        assert_eq!(of_last("memory, network"), "2");
+        // Two nodes of room in one part, or one node that is near.
+        let all = |text| nodes("two-sockets", 8, text);
+        assert_eq!(all("cache:3, memory:2"), all("0-7: cache:3, memory:2"), "all ranks");
+        assert_eq!(all("0-3: cache:3"), "0 0 0 0 1 1 1 1");
+    }
+
+    #[test]
+    fn a_named_interface_is_near() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/machines/");
+        let text = std::fs::read_to_string(format!("{folder}emulated.xml")).unwrap();
+        let topology = Topology::from_xml(&text).unwrap();
+        let place = |words: &str| {
+            let needs = Needs::parse(words).unwrap();
+            assert!(needs.names_network());
+            let cpusets = needs.plan(&topology, topology.root(), &[0, 1, 2, 3])?;
+            Ok::<_, String>(cpusets[3].as_ref().unwrap().to_string())
+        };
+        assert_eq!(place("3: near=enp33s0"), Ok("0-1".into()));
+        assert_eq!(place("3: near=enp65s0:5, memory"), Ok("4-5".into()));
+        let error = place("near=ib0").unwrap_err();
+        assert!(error.contains("no interface ib0"), "{error}");
+    }
+
+    #[test]
     fn what_is_not_understood_is_reported() {
         let message = |text| Needs::parse(text).unwrap_err();
         assert!(message("0-3").contains("is not a group"));
         assert!(message("0-3: moon").contains("needs are memory"));
         assert!(message("x: memory").contains("\"x: memory\""));
+        for wrong in ["memory:0", "memory:101", "memory:x", "near", "near=:2", "cache=eth0"] {
+            assert!(message(wrong).contains("as in \"cache:3"), "{wrong}");
+        }
         assert!(message("0-3: memory; 2-5: memory").contains("overlap"));
         assert_eq!(Needs::parse("# nothing\n\n"), Ok(Needs::default()));
         let needs = Needs::parse("0-1: sync\n2: network # far").unwrap();

@@ -1,10 +1,11 @@
 //! Encodes how processes are bound.
 
-use topology::{DeviceKind, Kind};
+use topology::{CpuSet, DeviceKind, Kind};
 
 use super::fields::{Emit, Parse};
 use crate::binding::{
-    Bind, CoresEach, GroupNeed, Needs, Overload, Oversubscription, Policy, ProcessMapping, Ranking,
+    Bind, CoresEach, GroupNeed, NeedKind, Needs, Overload, Oversubscription, Policy,
+    ProcessMapping, Ranking,
 };
 
 /// The kinds of objects that a policy can name, by their numbers. All other numbers are caches.
@@ -23,8 +24,13 @@ const KINDS: [Kind; 8] = [
 const FIRST_CACHE: u8 = 16;
 
 /// The needs, by their numbers.
-const NEEDS: [GroupNeed; 4] =
-    [GroupNeed::Memory, GroupNeed::Bandwidth, GroupNeed::Synchronise, GroupNeed::Network];
+const NEEDS: [NeedKind; 5] = [
+    NeedKind::Memory,
+    NeedKind::Bandwidth,
+    NeedKind::Synchronise,
+    NeedKind::Network,
+    NeedKind::Cache,
+];
 
 pub(super) fn emit(frame: &mut Vec<u8>, policy: &Policy) {
     match &policy.mapping {
@@ -53,10 +59,16 @@ pub(super) fn emit(frame: &mut Vec<u8>, policy: &Policy) {
     frame.number(policy.cores_each.by_binding);
     frame.list(policy.needs.as_slice(), |frame, needs| {
         frame.list(&needs.groups, |frame, (ranks, needs)| {
-            frame.threads(ranks);
+            // An empty set stands for all ranks.
+            frame.push(u8::from(!ranks.is_empty()));
+            if !ranks.is_empty() {
+                frame.threads(ranks);
+            }
             frame.list(needs, |frame, need| {
-                let number = NEEDS.iter().position(|known| known == need);
-                frame.push(number.expect("all needs are in the table") as u8);
+                let number = NEEDS.iter().position(|known| *known == need.kind);
+                let number = number.expect("all needs are in the table") as u8;
+                frame.extend([number, need.weight]);
+                frame.text(need.interface.as_bytes());
             });
         });
     });
@@ -90,8 +102,16 @@ pub(super) fn parse(fields: &mut Parse<'_>) -> Option<Policy> {
         ranking,
         cores_each: CoresEach { by_mapping: fields.number()?, by_binding: fields.number()? },
         needs: fields.option(|fields| {
-            let need = |fields: &mut Parse<'_>| NEEDS.get(usize::from(fields.byte()?)).copied();
-            let groups = fields.list(|fields| Some((fields.threads()?, fields.list(need)?)))?;
+            let need = |fields: &mut Parse<'_>| {
+                let kind = NEEDS.get(usize::from(fields.byte()?)).copied()?;
+                let (weight, interface) = (fields.byte()?, fields.string()?);
+                Some(GroupNeed { kind, weight, interface })
+            };
+            let ranks = |fields: &mut Parse<'_>| match fields.flag()? {
+                true => fields.threads(),
+                false => Some(CpuSet::default()),
+            };
+            let groups = fields.list(|fields| Some((ranks(fields)?, fields.list(need)?)))?;
             Some(Needs { groups })
         })?,
         overload: Overload { by_mapping: fields.flag()?, by_binding: fields.flag()? },
@@ -139,6 +159,7 @@ mod tests {
             (PolicyOption::RankBy, "slot"),
             (PolicyOption::RankBy, "package"),
             (PolicyOption::Needs, "0-7: memory, network; 0-3: sync; 4: bandwidth"),
+            (PolicyOption::Needs, "cache:3, memory:2, near=ib0:7"),
         ];
         let mut policy = Policy::default();
         for (option, words) in each {

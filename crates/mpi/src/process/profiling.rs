@@ -3,6 +3,7 @@
 //! the end.
 
 mod collective_names;
+mod energy;
 mod history;
 mod phases;
 mod sizes;
@@ -33,6 +34,7 @@ use super::tracing::{OwnTrace, RegionOpener};
 use super::{Process, ThreadLevel};
 use crate::process::descriptions::is_one_sided;
 use collective_names::{begins_collective, is_collective};
+use energy::EnergyRecord;
 use phases::PhaseTimes;
 use sizes::{SizeClass, SizeSums};
 
@@ -56,6 +58,7 @@ pub(super) struct ProfileRecord {
     /// The calls that threads are in.
     open: Vec<OpenCall>,
     phases: PhaseTimes,
+    energy: EnergyRecord,
     /// Whether there is a profile, not a trace alone.
     is_profile: bool,
     /// The trace, if the user requested one.
@@ -186,6 +189,9 @@ impl Process {
             let trace = settings.traces.then(|| self.begin_trace(region_opener));
             let mut notes = ProfileRecord::begin(self.sent_so_far(), trace);
             notes.is_profile = settings.profiles;
+            if notes.is_profile {
+                notes.energy = EnergyRecord::begin();
+            }
             self.profile.replace(Some(Box::new(notes)));
         }
     }
@@ -286,6 +292,7 @@ impl Process {
             return;
         };
         let now = ticks();
+        notes.energy.watch(now, notes.pace);
         if let Some(OwnTrace { trace, .. }) = &notes.trace {
             trace.note(now, &TraceEvent::CallEnded { thread: System.thread_number() });
             let others = |runtime: &Runtime| trace.note_others(now, runtime, self.instruments());
@@ -304,7 +311,8 @@ impl Process {
     pub fn begin_phase(&self, name: impl FnOnce() -> String) {
         let Some(notes) = &mut *self.profile.borrow_mut() else { return };
         let name = name();
-        notes.phases.begin(&name, ticks());
+        let joules = notes.energy.joules();
+        notes.phases.begin(&name, ticks(), joules);
         notes.trace.iter().for_each(|trace| trace.note_phase(&name));
     }
 
@@ -438,14 +446,16 @@ impl Process {
     /// Gathers the profiles of all processes on process 0, which prints them. Prints nothing if
     /// some processes are missing.
     pub(super) fn report_profile(&self) {
-        let Some(notes) = self.profile.take() else { return };
+        let Some(mut notes) = self.profile.take() else { return };
+        let machine_joules = notes.energy.joules();
         if let Some(trace) = &notes.trace {
             self.write_trace(notes.sites.iter().map(SiteRecord::traced).collect(), trace);
         }
         if !self.guidance().profiles {
             return;
         }
-        let own = serde_json::to_vec(&self.rank_profile(&notes)).unwrap_or_default();
+        let own =
+            serde_json::to_vec(&self.rank_profile(&notes, machine_joules)).unwrap_or_default();
         let Some(rows) = self.gather(&own) else { return };
         let ranks = rows.iter().filter_map(|row| serde_json::from_slice(row).ok()).collect();
         let mut job = JobProfile::of(command(), ranks);
@@ -456,7 +466,7 @@ impl Process {
         }
     }
 
-    fn rank_profile(&self, notes: &ProfileRecord) -> RankProfile {
+    fn rank_profile(&self, notes: &ProfileRecord, machine_joules: Option<f64>) -> RankProfile {
         let runtime = self.runtime();
         // The call that ends the profile, `MPI_Finalize` in general.
         let thread = self.calling_thread();
@@ -498,8 +508,9 @@ impl Process {
                 .collect(),
             shared_memory_bytes: usage::shared_memory_bytes(),
             lent: self.lent_cores(),
-            phases: notes.phases.totals(end, ns_per_tick),
+            phases: notes.phases.totals(end, ns_per_tick, machine_joules),
             staged: StagingProfile { count: staged.count, reason: staged.reason },
+            machine_joules,
         }
     }
 }
@@ -517,6 +528,7 @@ impl ProfileRecord {
             sites: Vec::new(),
             open: Vec::new(),
             phases: PhaseTimes::default(),
+            energy: EnergyRecord::default(),
             is_profile: true,
             trace,
         }

@@ -42,6 +42,7 @@ fn job(phase: f64, short_call: f64, long_call: f64) -> JobProfile {
             times: 4,
             // The second rank is the slowest.
             seconds: phase * (3.0 + f64::from(rank)),
+            ..PhaseTotals::default()
         }],
         ..RankProfile::default()
     };

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use base::{GateId, RailId};
 use driver::{DriverError, PeerEnd};
+use sys::numa;
 
 use super::Runtime;
 use crate::instruments::journal::EventKind;
@@ -54,10 +55,15 @@ impl Runtime {
     fn add_networks(&mut self) -> Result<(), DriverError> {
         let Self { rails, own, fatal, engine, .. } = self;
         let before = engine.rails().len();
-        wire_up::add_networks(rails, *own, (fatal.job(), &fatal.other_jobs))?;
+        let places_matter = numa::nodes().is_ok_and(|nodes| nodes.len() > 1);
+        wire_up::add_networks(rails, *own, (fatal.job(), &fatal.other_jobs), places_matter)?;
         rails.extend_doorbell();
         engine.add_rails(rails.profiles().split_off(before));
         self.watches |= self.rails.has_networks();
+        if places_matter {
+            let rail_localities = wire_up::place(&mut self.rails, self.own.0);
+            self.set_rail_localities(Box::new(rail_localities));
+        }
         Ok(())
     }
 

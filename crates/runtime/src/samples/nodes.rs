@@ -63,6 +63,11 @@ impl PlacedBlock {
         Some(block)
     }
 
+    /// Allocates this many bytes where the system places them.
+    pub fn anywhere(bytes: usize) -> Self {
+        Self(vec![Line::default(); bytes / size_of::<Line>()])
+    }
+
     /// Returns its cache lines.
     pub fn lines(&mut self) -> &mut [Line] {
         &mut self.0
