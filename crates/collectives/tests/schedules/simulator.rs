@@ -508,6 +508,12 @@ fn finish_round(processes: &mut [Process], rank: usize, channels: &mut [Channel]
     if schedule.begins_turn(processes[rank].round) {
         processes[rank].turn += 1;
     }
+    if processes[rank].round == processes[rank].schedule.round_count()
+        && let Some(next) = collectives::next_part(&schedule)
+    {
+        processes[rank].schedule = next;
+        processes[rank].round = 0;
+    }
     if processes[rank].round == processes[rank].schedule.round_count() {
         assert_eq!(processes[rank].turn + 1, schedule.turns(), "a turn is missing");
         check_left_alone(&processes[rank]);
