@@ -404,7 +404,7 @@ mod tests {
             assert!(next() >= SPIN_MAX);
             assert!(next() >= SPIN_MAX, "after a turn of {turn} ns");
         }
-        // A process that spins for SPIN_MAX and then yields, until it finds that it shares the core.
+        // A process that spins for SPIN_MAX, until it finds that it shares the core.
         clock.turn.set(SPIN_MAX.as_nanos() as u64);
         assert!(next() >= SPIN_MAX);
         assert!((0..10_000).all(|_| next() <= 2 * SPIN_IF_OVERSUBSCRIBED));

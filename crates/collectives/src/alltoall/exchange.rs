@@ -1,5 +1,6 @@
-//! The alltoall by direct messages, which come in parts where there are many: each process exchanges
-//! messages with each other one, and a list of all of them would be as long as the job is large.
+//! The alltoall by direct messages, which come in parts where there are many: each process
+//! exchanges messages with each other one, and a list of all of them would be as long as the job is
+//! large.
 
 use std::ops::Range;
 
