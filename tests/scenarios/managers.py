@@ -234,6 +234,13 @@ def a_large_pmix_job_looks_up_few_values(runner):
         assert looked_up[LARGE_RANKS + 30] == looked_up[LARGE_RANKS], looked_up
 
 
+def a_large_pmix_job_spans_hosts(runner):
+    """Ranks of two hosts look up those values of each other that they need, and exchange blocks all-to-all."""
+    slots = f"box1:{LARGE_RANKS},box2:{LARGE_RANKS}"
+    code, output, _ = run([*OPEN_MPI_ON_HOSTS(runner), "--host", slots, "-n", str(LARGE_RANKS), str(runner.build / "large")])
+    assert code == 0, f"exit code {code}\n{output}"
+
+
 def a_job_inside_a_job_is_its_own(runner):
     """Our launcher under another one: its variables win over those further out."""
     needs_combray(runner)
@@ -242,6 +249,8 @@ def a_job_inside_a_job_is_its_own(runner):
         code, output, _ = run([*manager(runner), "-n", "1", *inner])
         assert code == 0 and "rank 1 of 2" in output, output
 
+
+OPEN_MPI_ON_HOSTS = on_hosts(prrte("mpirun"), "--prtemca", "plm_ssh_agent", str(RSH), "--prtemca", "prte_if_include", "eth0")
 
 MANAGERS = {
     "hydra": hydra(),
@@ -252,9 +261,7 @@ MANAGERS = {
         hydra("-launcher", "ssh", "-launcher-exec", str(RSH), "-iface", "eth0"), "-hosts", HOSTS),
     "prterun": prrte("prterun"),
     "mpirun_of_open_mpi": prrte("mpirun"),
-    "mpirun_of_open_mpi_on_hosts": on_hosts(
-        prrte("mpirun"), "--prtemca", "plm_ssh_agent", str(RSH), "--prtemca", "prte_if_include",
-        "eth0", "--host", "box1:4,box2:4"),
+    "mpirun_of_open_mpi_on_hosts": lambda runner: [*OPEN_MPI_ON_HOSTS(runner), "--host", "box1:4,box2:4"],
     "slurm_pmi2": slurm("pmi2"),
     "slurm_pmi2_on_hosts": slurm("pmi2", hosts=SLURM_HOSTS),
     "slurm_pmix": slurm("pmix"),
@@ -282,5 +289,6 @@ SCENARIOS = [
     missing_pmix_library_is_reported,
     dead_pmix_launcher_is_reported,
     a_large_pmix_job_looks_up_few_values,
+    a_large_pmix_job_spans_hosts,
     a_job_inside_a_job_is_its_own,
 ]

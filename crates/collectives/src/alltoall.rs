@@ -2,6 +2,7 @@
 //! from rank `i`.
 
 mod by_leaders;
+mod exchange;
 
 use crate::algorithm::Algorithm;
 use crate::cost::Cost;
@@ -9,6 +10,8 @@ use crate::estimate::{TimeEstimate, rounds};
 use crate::member::{InputPlace, Member};
 use crate::operation::CollectiveOperation;
 use crate::schedule::{Area, BlockRuns, Schedule};
+
+pub use exchange::{PART_PEERS, exchange, first_part, next_part};
 
 /// The algorithms that send messages. In each of the log n rounds of Bruck's algorithm, half of the
 /// blocks travel together, one step nearer to their targets. In the hierarchical form, leaders of
@@ -107,57 +110,6 @@ pub fn with(
 /// `i` of the receive buffer.
 pub fn alltoallv(member: Member, input: InputPlace) -> Schedule {
     exchange(member, WINDOW, input)
-}
-
-/// Makes the alltoall by direct messages.
-///
-/// # Panics
-/// If `window` is zero.
-pub fn exchange(member: Member, window: u32, input: InputPlace) -> Schedule {
-    assert!(window > 0, "a window of no peers exchanges nothing");
-    match input {
-        InputPlace::SendBuffer => exchange_between_buffers(member, window),
-        InputPlace::InPlace => exchange_in_place(member, window),
-    }
-}
-
-fn exchange_between_buffers(member: Member, window: u32) -> Schedule {
-    let mut schedule = Schedule::default();
-    let own = member.rank as usize;
-    schedule.copy(Area::Send.block(own), Area::Receive.block(own));
-    for distance in 1..member.size {
-        let (above, below) = (member.above(distance), member.below(distance));
-        schedule.receive(below, Area::Receive.block(below as usize));
-        schedule.send(above, Area::Send.block(above as usize));
-        if distance % window == 0 {
-            schedule.end_round();
-        }
-    }
-    schedule.end_round();
-    schedule
-}
-
-/// The in-place form. Received data waits in scratch memory until the data in its place was sent.
-/// Both directions of a pair belong to one step (partners of step s are the ranks whose sum is s),
-/// so all processes can execute the steps in one order without a deadlock.
-fn exchange_in_place(member: Member, window: u32) -> Schedule {
-    let mut schedule = Schedule::default();
-    let mut arrived = Vec::new();
-    for step in 0..member.size {
-        let partner = (member.size - member.rank + step) % member.size;
-        if partner != member.rank {
-            schedule.receive(partner, Area::Scratch.block(partner as usize));
-            schedule.send(partner, Area::Receive.block(partner as usize));
-            arrived.push(partner as usize);
-        }
-        if (step + 1) % window == 0 || step + 1 == member.size {
-            for block in arrived.drain(..) {
-                schedule.copy(Area::Scratch.block(block), Area::Receive.block(block));
-            }
-            schedule.end_round();
-        }
-    }
-    schedule
 }
 
 /// Bruck's alltoall. Slot i holds the blocks that have i ranks to go. In the round of bit k, all

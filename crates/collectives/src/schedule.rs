@@ -35,6 +35,23 @@ pub struct Schedule {
     counts_bytes: bool,
     joins_blocks: bool,
     slots: SlotSize,
+    part: Option<ExchangePart>,
+}
+
+/// The place of a schedule in an exchange with so many peers that it comes in parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ExchangePart {
+    /// The member whose schedule it is, and the number of members.
+    pub(crate) rank: u32,
+    pub(crate) size: u32,
+    /// The number of peers in a round.
+    pub(crate) window: u32,
+    /// The buffer with the data to send: the receive buffer of an exchange in place.
+    pub(crate) source: Area,
+    /// The number of parts before this one.
+    pub(crate) number: u32,
+    /// Whether this is the last part.
+    pub(crate) is_last: bool,
 }
 
 /// One round of a schedule, borrowed from it.
@@ -341,7 +358,9 @@ impl Schedule {
                 Transfer::Await { .. } | Transfer::Claim { .. } | Transfer::AwaitPortions { .. }
             )
         };
-        self.hands || self.transfers[from..].iter().any(is_for_others)
+        self.hands
+            || self.part.is_some_and(|part| !part.is_last)
+            || self.transfers[from..].iter().any(is_for_others)
     }
 
     /// Returns the maximum length of a block that is handed over in a slot, in bytes.
@@ -391,6 +410,22 @@ impl Schedule {
     /// Sets the slot size; handed blocks longer than `handed_bytes_max` are sent as messages.
     pub(crate) fn for_handed_blocks(self, slots: SlotSize, handed_bytes_max: usize) -> Self {
         Self { slots, handed_bytes_max, ..self }
+    }
+
+    /// Whether it is a part of an operation with many peers, see
+    /// [`next_part`](crate::next_part). Its scratch memory is that of the whole operation.
+    #[inline]
+    pub fn is_part(&self) -> bool {
+        self.part.is_some()
+    }
+
+    pub(crate) fn part(&self) -> Option<ExchangePart> {
+        self.part
+    }
+
+    pub(crate) fn of_part(part: ExchangePart) -> Self {
+        let scratch_blocks = if part.source == Area::Send { 0 } else { part.size as usize };
+        Self { part: Some(part), scratch_blocks, ..Self::default() }
     }
 
     /// Makes a schedule whose blocks are bytes.

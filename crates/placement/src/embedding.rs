@@ -356,6 +356,11 @@ mod tests {
             (&[6, 5], Edges::Open, &[5, 3, 2]),
             (&[8, 8], Edges::Periodic, &[4, 4, 4]),
             (&[2, 2, 2, 2, 2, 2], Edges::Open, &[4, 4, 4]),
+            (&[4, 8, 6], Edges::Periodic, &[8, 6, 4]),
+            (&[24, 8], Edges::Periodic, &[8, 6, 4]),
+            (&[4, 48], Edges::Periodic, &[8, 6, 4]),
+            (&[192], Edges::Periodic, &[8, 6, 4]),
+            (&[64, 8], Edges::Periodic, &[8, 8, 8]),
         ] {
             let (cost, weights) = least(grid, edges, torus, 1);
             assert_eq!(cost, Some(weights), "{grid:?} on {torus:?}");

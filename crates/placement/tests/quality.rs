@@ -10,7 +10,8 @@ fn placements_are_as_good_as_those_of_scotch() {
         assert!(row.to_random < 1.0, "{what}: {} of random", row.to_random);
         assert!(row.to_scattered <= 1.0, "{what}: {} of scattered", row.to_scattered);
         match row.to_scotch {
-            Some(ratio) => assert!(ratio <= 1.05, "{what}: {ratio} of Scotch"),
+            // A stencil on 96 ranks is 0.4 % worse, and broadcasts 0.3 %.
+            Some(ratio) => assert!(ratio <= 1.004, "{what}: {ratio} of Scotch"),
             None => println!("Scotch is not installed: {what} is not compared with it"),
         }
         assert!(row.seconds < 60.0 && row.fullest_of_scotch < row.ranks);

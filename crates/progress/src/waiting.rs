@@ -3,7 +3,9 @@
 //! A yield costs about 0.2 µs, sleeping and being woken 24 to 43 µs (measured on virtual machines
 //! of two cores). How long a thread spins depends on the other users of its core ([`CoreSharing`]):
 //!
-//! - A thread with a core of its own spins for a while.
+//! - A thread with a core of its own spins for a while. If it then finds that processes of other
+//!   jobs or containers wait on this core in turn with it, its next waits are like those of
+//!   processes that outnumber cores.
 //! - Where processes outnumber cores, or the threads of this process outnumber its cores, a thread
 //!   spins for a few microseconds as long as such spins succeed often enough ([`SpinBudget`]).
 //!   Otherwise it yields at once, as the thread that gets the core may be the one that sends the
@@ -68,6 +70,8 @@ const SLEEP_MAX_IF_NEWS_WAKES: Duration = Duration::from_secs(8);
 #[derive(Debug)]
 pub struct WaitHistory {
     core_sharing: CoreSharing,
+    /// Whether the job has a core for each process, although others may wait on this core as well.
+    should_have_core: bool,
     rounds: u32,
     since: Option<u64>,
     /// Since when it has spun without yielding, where that is measured.
@@ -111,6 +115,7 @@ impl WaitHistory {
         let stage = Self::first_stage(core_sharing);
         Self {
             core_sharing,
+            should_have_core: core_sharing == CoreSharing::Exclusive,
             rounds: 0,
             since: None,
             spinning_since: None,
@@ -123,12 +128,15 @@ impl WaitHistory {
     }
 
     /// Lets this wait spin before it yields to others, if the spin budget `spin_budget` allows
-    /// it.
+    /// it, and share the core if earlier waits found others on it.
     #[inline]
     pub fn with(self, spin_budget: &SpinBudget) -> Self {
-        let may_spin = self.core_sharing == CoreSharing::Shared && spin_budget.is_left();
-        let stage = if may_spin { WaitStage::Spin } else { self.stage };
-        Self { may_spin, stage, ..self }
+        if self.core_sharing == CoreSharing::Exclusive && !spin_budget.shares_core() {
+            return self;
+        }
+        let may_spin = spin_budget.is_left();
+        let stage = if may_spin { WaitStage::Spin } else { WaitStage::Yield };
+        Self { core_sharing: CoreSharing::Shared, may_spin, stage, ..self }
     }
 
     /// Lets this wait yield at once whenever other threads are ready on the shared kernel thread.
@@ -189,7 +197,7 @@ impl WaitHistory {
                 if self.rounds == 1 {
                     spin_budget.record_yield(kernel);
                 }
-                kernel.pass_core();
+                self.pass_core(kernel, spin_budget);
                 // Others may have had the core for milliseconds.
                 if self.rounds.is_multiple_of(ROUNDS_OF_SHORT_SPIN) {
                     self.read_clock(kernel);
@@ -205,8 +213,18 @@ impl WaitHistory {
         if let Some(now) = self.has_spun(limit, kernel) {
             spin_budget.record_wasted_spin(now, limit);
             self.stage = WaitStage::Yield;
-            kernel.pass_core();
+            self.pass_core(kernel, spin_budget);
         }
+    }
+
+    /// Yields the core. If the job has a core for each process, the turn of others is timed.
+    fn pass_core(&self, kernel: &impl WaitingSystem, spin_budget: &SpinBudget) {
+        if !self.should_have_core {
+            return kernel.pass_core();
+        }
+        let before = kernel.now();
+        kernel.pass_core();
+        spin_budget.record_turn_of_others(kernel.now() - before);
     }
 
     /// Returns how long a spin that begins at this time lasts. The duration varies: two processes
@@ -308,7 +326,16 @@ mod tests {
 
     /// Returns how many rounds a new wait makes before it first yields, and how long they last.
     fn rounds_till_yield(clock: &Clock, spin_budget: &SpinBudget) -> (u32, Duration) {
-        let mut wait_history = WaitHistory::new(CoreSharing::Shared).with(spin_budget);
+        rounds_of(WaitHistory::new(CoreSharing::Shared), clock, spin_budget)
+    }
+
+    /// Returns how many rounds `wait_history` makes before it first yields, and how long they last.
+    fn rounds_of(
+        wait_history: WaitHistory,
+        clock: &Clock,
+        spin_budget: &SpinBudget,
+    ) -> (u32, Duration) {
+        let mut wait_history = wait_history.with(spin_budget);
         let (yields, began) = (clock.yields.get(), clock.now.get());
         let mut rounds = 0;
         while clock.yields.get() == yields {
@@ -362,6 +389,38 @@ mod tests {
             let yields = clock.yields.get();
             assert!(yields <= 2 * ROUNDS_OF_SHORT_SPIN, "{yields} yields, each of which lasts");
         }
+    }
+
+    #[test]
+    fn processes_that_wait_in_turn_on_a_core_find_that_they_share_it() {
+        let (clock, spin_budget) = (Clock::default(), SpinBudget::default());
+        let next = || {
+            rounds_of(WaitHistory::new(CoreSharing::Exclusive), &clock, &spin_budget).1
+                - turn(&clock)
+        };
+        // Nobody else is there, or a program that computes for its time slice.
+        for turn in [200, 3_000_000] {
+            clock.turn.set(turn);
+            assert!(next() >= SPIN_MAX);
+            assert!(next() >= SPIN_MAX, "after a turn of {turn} ns");
+        }
+        // A process that spins for SPIN_MAX, until it finds that it shares the core.
+        clock.turn.set(SPIN_MAX.as_nanos() as u64);
+        assert!(next() >= SPIN_MAX);
+        assert!((0..10_000).all(|_| next() <= 2 * SPIN_IF_OVERSUBSCRIBED));
+        clock.turn.set(SPIN_IF_OVERSUBSCRIBED.as_nanos() as u64);
+        let short = (0..10_000).take_while(|_| next() <= 2 * SPIN_IF_OVERSUBSCRIBED).count();
+        assert!((100..1000).contains(&short), "{short} waits before it spins again");
+        // A program that computes takes its place.
+        clock.turn.set(SPIN_MAX.as_nanos() as u64);
+        assert!(next() >= SPIN_MAX && next() <= 2 * SPIN_IF_OVERSUBSCRIBED);
+        clock.turn.set(3_000_000);
+        assert!(next() <= 2 * SPIN_IF_OVERSUBSCRIBED && next() >= SPIN_MAX);
+    }
+
+    /// Returns how long others keep the core.
+    fn turn(clock: &Clock) -> Duration {
+        Duration::from_nanos(clock.turn.get())
     }
 
     #[test]

@@ -8,7 +8,8 @@ use crate::member::{InputPlace, Member};
 use crate::schedule::{Area, BlockRange, BlockRuns, Schedule};
 use crate::tree::Branching;
 
-use super::{WINDOW, exchange};
+use super::WINDOW;
+use super::exchange::exchange_at_once;
 
 /// A leader's scratch memory: the rows from or for the processes of its part; the blocks that leave
 /// the part, by target part; and the blocks that arrive, by source part.
@@ -126,9 +127,11 @@ pub(crate) fn alltoall(member: Member, input: InputPlace) -> Schedule {
     // The blocks inside the part use scratch memory beside the tables.
     let beside = if is_leader { 3 * tables.size * tables.others } else { 0 };
     let window = (near.size - 1).clamp(1, WINDOW);
-    view.add_inside(&mut schedule, &exchange(near, window, input), |place| match place.area {
-        Area::Scratch => Area::Scratch.blocks(beside + place.first, place.count),
-        area => area.blocks(tables.base + place.first, place.count),
+    view.add_inside(&mut schedule, &exchange_at_once(near, window, input), |place| {
+        match place.area {
+            Area::Scratch => Area::Scratch.blocks(beside + place.first, place.count),
+            area => area.blocks(tables.base + place.first, place.count),
+        }
     });
     if is_leader {
         lead(&mut schedule, &tables, source);

@@ -255,6 +255,37 @@ fn alltoall_transposes() {
 }
 
 #[test]
+fn exchanges_with_many_peers_come_in_parts() {
+    for size in [alltoall::PART_PEERS + 1, 2 * alltoall::PART_PEERS + 3] {
+        let sizes = |member: Member, window, input| {
+            let first = alltoall::exchange(member, window, input);
+            let parts = std::iter::successors(Some(first.clone()), collectives::next_part);
+            assert_eq!(
+                parts.clone().last().and_then(|last| collectives::first_part(&last)),
+                Some(first)
+            );
+            parts
+                .flat_map(|part| {
+                    part.rounds().map(|round| round.transfers.len()).collect::<Vec<_>>()
+                })
+                .collect::<Vec<_>>()
+        };
+        for input in INPUTS {
+            for window in [1, 4, 32] {
+                check_alltoall(size, input, |member| alltoall::exchange(member, window, input));
+                let situation = situation(size, false);
+                let all = sizes(Member { rank: 2, size, situation: &situation }, window, input);
+                assert_eq!(all.iter().sum::<usize>(), 2 * (size as usize - 1));
+                assert!(all.iter().all(|posted| *posted <= 2 * window as usize), "{all:?}");
+            }
+        }
+    }
+    let whole = situation(alltoall::PART_PEERS, false);
+    let member = Member { rank: 1, size: alltoall::PART_PEERS, situation: &whole };
+    assert!(!alltoall::alltoallv(member, InputPlace::InPlace).is_part());
+}
+
+#[test]
 fn the_rounds_of_alltoall_have_few_steps_however_many_processes_there_are() {
     for input in INPUTS {
         check_alltoall(101, input, |member| alltoall::bruck(member, input));

@@ -504,14 +504,25 @@ fn finish_round(processes: &mut [Process], rank: usize, channels: &mut [Channel]
         let portions = processes[0].portions.as_mut().expect("it is divided");
         portions.last_mut().expect("it was claimed").1 = clock;
     }
-    processes[rank].round += 1;
-    if schedule.begins_turn(processes[rank].round) {
-        processes[rank].turn += 1;
+    end_round(&mut processes[rank], &schedule);
+}
+
+/// Goes on to the next round, turn or part of a schedule.
+fn end_round(process: &mut Process, schedule: &Schedule) {
+    process.round += 1;
+    if schedule.begins_turn(process.round) {
+        process.turn += 1;
     }
-    if processes[rank].round == processes[rank].schedule.round_count() {
-        assert_eq!(processes[rank].turn + 1, schedule.turns(), "a turn is missing");
-        check_left_alone(&processes[rank]);
+    if process.round < schedule.round_count() {
+        return;
     }
+    if let Some(next) = collectives::next_part(schedule) {
+        process.schedule = next;
+        process.round = 0;
+        return;
+    }
+    assert_eq!(process.turn + 1, schedule.turns(), "a turn is missing");
+    check_left_alone(process);
 }
 
 /// Copies blocks of one process.

@@ -132,6 +132,9 @@ impl Execution {
         self.differs = false;
         self.completed = 0;
         self.pending.clear();
+        if let Some(first) = collectives::first_part(&self.task.schedule) {
+            self.task.schedule = Rc::new(first);
+        }
         if let Some(repacking) = &self.task.repacking {
             copy_all(&repacking.before);
         }
@@ -146,6 +149,32 @@ impl Execution {
     /// Nothing but `self` is borrowed while a function of the program combines elements.
     #[inline]
     pub(crate) fn advance(&mut self, channel: &impl Channel) -> bool {
+        if !self.take_rounds(channel) {
+            return false;
+        }
+        while self.task.schedule.is_part() && self.begin_next_part() {
+            if !self.take_rounds(channel) {
+                return false;
+            }
+        }
+        if self.task.schedule.hands() && !self.check_messages(channel) {
+            return false;
+        }
+        self.conceal(channel);
+        if let Some(turn) = self.turn.take() {
+            board_of(channel).complete(turn);
+        }
+        if self.error.is_none()
+            && let Some(repacking) = &self.task.repacking
+        {
+            copy_all(&repacking.after);
+        }
+        true
+    }
+
+    /// Takes the remaining rounds of the schedule. Returns false if one of them is not complete.
+    #[inline(always)]
+    fn take_rounds(&mut self, channel: &impl Channel) -> bool {
         let schedule = Rc::clone(&self.task.schedule);
         while let Some(round) = schedule.round(self.round) {
             if !self.is_posted && !self.post(channel, round) {
@@ -174,18 +203,15 @@ impl Execution {
                 self.written = 0;
             }
         }
-        if self.task.schedule.hands() && !self.check_messages(channel) {
-            return false;
-        }
-        self.conceal(channel);
-        if let Some(turn) = self.turn.take() {
-            board_of(channel).complete(turn);
-        }
-        if self.error.is_none()
-            && let Some(repacking) = &self.task.repacking
-        {
-            copy_all(&repacking.after);
-        }
+        true
+    }
+
+    /// Goes on with the next part of an operation with many peers; returns whether there is one.
+    #[cold]
+    fn begin_next_part(&mut self) -> bool {
+        let Some(next) = collectives::next_part(&self.task.schedule) else { return false };
+        self.task.schedule = Rc::new(next);
+        self.round = 0;
         true
     }
 

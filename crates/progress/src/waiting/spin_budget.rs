@@ -9,10 +9,11 @@
 //!
 //! Why: docs/internals/decisions/0072-in-a-crowd-waits-look-as-long-as-that-pays.md
 
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::WaitingSystem;
+use super::{SPIN_MAX, WaitingSystem};
 
 /// The spin budget of a process, learned from its waits. Its threads may use it concurrently
 /// without a lock: lost updates are harmless.
@@ -28,6 +29,8 @@ pub struct SpinBudget {
     yields: AtomicU32,
     /// The number of waits yielding immediately after which spinning is tried again.
     yields_till_trial: AtomicU32,
+    /// The number of next waits that share their core although the job has a core for each process.
+    sharing_waits: AtomicU32,
 }
 
 /// One part in this many of a process's time may be wasted spins.
@@ -42,6 +45,16 @@ const LOSS_MAX: Duration = Duration::from_micros(32);
 /// fails doubles the number, up to the second one.
 const YIELDS_TILL_TRIAL: (u32, u32) = (128, 4096);
 
+/// A process that waits on this core as well keeps it for a time in this range, in nanoseconds:
+/// longer than a thread of the kernel, and as long as two of its spins at most. A program that
+/// computes keeps the core for its time slice, which is longer: a process that yields to it early
+/// only loses that time.
+const TURN_OF_WAITING_PROCESS: RangeInclusive<u64> = 20_000..=2 * SPIN_MAX.as_nanos() as u64;
+
+/// The number of waits for which a core counts as shared. The next wait spins for [`SPIN_MAX`] to
+/// learn whether it still is: 1 % of the time of that many waits with a context switch or two.
+const SHARING_WAITS: u32 = 512;
+
 impl Default for SpinBudget {
     fn default() -> Self {
         Self {
@@ -50,6 +63,7 @@ impl Default for SpinBudget {
             updated: AtomicU64::new(0),
             yields: AtomicU32::new(0),
             yields_till_trial: AtomicU32::new(YIELDS_TILL_TRIAL.0),
+            sharing_waits: AtomicU32::new(0),
         }
     }
 }
@@ -82,6 +96,25 @@ impl SpinBudget {
         if yields >= self.yields_till_trial.load(Ordering::Relaxed) {
             self.try_again(yields, kernel.now());
         }
+    }
+
+    /// Records that others kept the core for `turn` nanoseconds after a yield.
+    pub(super) fn record_turn_of_others(&self, turn: u64) {
+        if TURN_OF_WAITING_PROCESS.contains(&turn) {
+            self.sharing_waits.store(SHARING_WAITS, Ordering::Relaxed);
+        } else if turn > *TURN_OF_WAITING_PROCESS.end() {
+            self.sharing_waits.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a wait that begins now shares its core although the job has a core for each process.
+    #[inline]
+    pub(super) fn shares_core(&self) -> bool {
+        let waits = self.sharing_waits.load(Ordering::Relaxed);
+        if waits > 0 {
+            self.sharing_waits.store(waits - 1, Ordering::Relaxed);
+        }
+        waits > 0
     }
 
     #[cold]

@@ -322,6 +322,41 @@ proptest! {
 }
 
 #[test]
+fn an_exchange_with_many_peers_takes_place_in_parts_and_again() {
+    let size = 131;
+    let number = |from: usize, to: usize| (from * 7 + to) as u8;
+    let bytes = || -> Vec<Buffer> { (0..size).map(|_| Buffer::zeroed(size)).collect() };
+    let parts = |memory: &Buffer| -> Vec<Buffer> {
+        (0..size as isize).map(|peer| memory.contiguous_part(peer, 1)).collect()
+    };
+    let (sent, received) = (bytes(), bytes());
+    for (rank, memory) in sent.iter().enumerate() {
+        (0..size).for_each(|peer| memory.write(peer, &[number(rank, peer)]));
+    }
+    let check = |memories: &[Buffer], expected: &dyn Fn(usize, usize) -> u8| {
+        for (rank, memory) in memories.iter().enumerate() {
+            let mut found = vec![0; size];
+            memory.read(0, &mut found);
+            assert!(found.iter().enumerate().all(|(peer, byte)| *byte == expected(rank, peer)));
+        }
+    };
+    let world = World::new(size as u32, false);
+    let outcomes = world.run(|rank, communicator| {
+        let send = Some(parts(&sent[rank]));
+        movement::alltoallv(communicator, send, parts(&received[rank])).unwrap()
+    });
+    assert!(outcomes.iter().all(Result::is_ok));
+    check(&received, &|rank, peer| number(peer, rank));
+    for times in [1, 2] {
+        let outcomes = world.run_times(times, |rank, communicator| {
+            movement::alltoallv(communicator, None, parts(&sent[rank])).unwrap()
+        });
+        assert!(outcomes.iter().all(Result::is_ok));
+        check(&sent, &|rank, peer| number(peer, rank));
+    }
+}
+
+#[test]
 fn a_large_broadcast_reaches_buffers_with_gaps_in_shares() {
     let count = 128 * 1024;
     let datatype = Shape::Gaps.datatype();

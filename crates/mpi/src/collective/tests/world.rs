@@ -60,14 +60,31 @@ impl World {
         &self,
         prepare: impl Fn(usize, &Invocation<'_>) -> Collective,
     ) -> Vec<Result<()>> {
-        let first = self.turn.replace(self.turn.get() + 1);
-        let order: Vec<usize> = (0..self.size()).map(|i| (first + i) % self.size()).collect();
+        self.run_times(1, prepare)
+    }
+
+    /// Carries out one operation on all processes several times, as a persistent one. Returns the
+    /// result of each process.
+    pub(super) fn run_times(
+        &self,
+        times: usize,
+        prepare: impl Fn(usize, &Invocation<'_>) -> Collective,
+    ) -> Vec<Result<()>> {
         let mut executions: Vec<_> = (0..self.size())
             .map(|rank| {
                 let invocation = Invocation::blocking(&self.teams[rank]);
                 Execution::new(prepare(rank, &invocation).task, SeriesOrder::Blocking, Vec::new())
             })
             .collect();
+        for _ in 0..times {
+            self.carry_out(&mut executions);
+        }
+        executions.iter_mut().map(Execution::outcome).collect()
+    }
+
+    fn carry_out(&self, executions: &mut [Execution]) {
+        let first = self.turn.replace(self.turn.get() + 1);
+        let order: Vec<usize> = (0..self.size()).map(|i| (first + i) % self.size()).collect();
         let mut waiting: Vec<usize> = Vec::new();
         for &rank in &order {
             executions[rank].start(&self.link(rank), first as i32);
@@ -77,8 +94,7 @@ impl World {
         for _ in 0..ROUNDS_MAX {
             waiting.retain(|&rank| !executions[rank].advance(&self.link(rank)));
             if waiting.is_empty() {
-                self.check_nothing_left();
-                return executions.iter_mut().map(Execution::outcome).collect();
+                return self.check_nothing_left();
             }
             self.carry_packets(usize::MAX);
         }
