@@ -32,18 +32,21 @@
 //! Through the caches or past them, as the member finds out by measuring: see [`StoreChoice`].
 //!
 //! # Sleeping
-//! A member that stores a flag, or its completion, then rings the doorbells of all others, as the
+//! A member that stores a flag, or its completion, then rings the doorbells of the others, as the
 //! sender of a packet does: it loads the word that is set while the owner sleeps. A member that is
 //! about to sleep arms its doorbell, makes all processors pass a barrier, and loads all awaited
 //! flags once more. So either the store came before that barrier, and this load sees it; or the
 //! load of the armed doorbell came after the barrier, and the storing member rings. If the system
 //! has no such barriers, the ringing member executes a fence itself.
 //!
-//! A member that waits for the flag of one other member stores the number of that member in a word
-//! of its own before it sleeps, so that the flags of the rest do not wake it: otherwise an
-//! operation in which all wait for all would wake each member once for each other one. A member
-//! that finds a doorbell armed loads this word after it. What is said of the armed word holds for
-//! this one, too.
+//! Only the members that wait for a stage are woken by it: where the operation has one such member,
+//! as the root of a gather, its doorbell alone is loaded.
+//!
+//! A member that waits for one stage of one other member stores which one in a word of its own
+//! before it sleeps, so that nothing else that members store wakes it: otherwise an operation in
+//! which all wait for all would wake each member once for each other one, and one by groups would
+//! wake members when their leader shows its part to the other leaders. A member that finds a
+//! doorbell armed loads this word after it. What is said of the armed word holds for this one, too.
 //!
 //! Why: docs/internals/decisions/0014-boards.md
 
@@ -101,8 +104,37 @@ pub struct Board<B> {
 }
 
 /// The value of the awaited word of a member for which others ring whatever they store. Otherwise
-/// its value is the number of a member, plus one.
+/// the word holds an [`AwaitedStage`].
 const ANY: u64 = 0;
+
+/// A stage for which a member waits, in one word. From the lowest bit on: the lower part of the
+/// flag, the series, and the number of the awaited member plus one, so that no such word is
+/// [`ANY`].
+#[derive(Clone, Copy)]
+struct AwaitedStage(u64);
+
+impl AwaitedStage {
+    const FLAG_BITS: u32 = 44;
+    const SERIES_BITS: u32 = 10;
+
+    #[inline]
+    fn new(turn: BoardTurn, member: u32, stage: u16) -> Self {
+        const { assert!(SERIES < 1 << Self::SERIES_BITS) };
+        let flag = flag_of(turn, stage) & (u64::MAX >> (u64::BITS - Self::FLAG_BITS));
+        let place = u64::from(member + 1) << Self::SERIES_BITS | turn.series.index() as u64;
+        Self(place << Self::FLAG_BITS | flag)
+    }
+
+    /// Whether the awaited member has raised this stage or a later one when it raises `raised`.
+    /// Members are at most as many operations apart as a series has slots, so that the lower parts
+    /// of their flags show which is later.
+    #[inline]
+    fn is_reached_by(self, raised: Self) -> bool {
+        let above = u64::BITS - Self::FLAG_BITS;
+        let is_there = self.0 >> Self::FLAG_BITS == raised.0 >> Self::FLAG_BITS;
+        is_there && (raised.0 << above).wrapping_sub(self.0 << above) as i64 >= 0
+    }
+}
 
 /// Returns the number of bytes of a board for this many members.
 pub fn bytes_of(members: u32) -> usize {
@@ -316,15 +348,25 @@ impl<B: Wake> Board<B> {
         inspect(unsafe { SharedBytes::new(data, length) })
     }
 
-    /// Publishes the data in this member's slot to the others; `length` is its number of bytes.
+    /// Publishes the data in this member's slot to the others; `length` is its number of bytes. If
+    /// only one member waits for this stage, it is `reader`, and the others are not woken.
     #[inline]
-    pub fn raise(&self, turn: BoardTurn, stage: u16, length: usize) {
+    pub fn raise(&self, turn: BoardTurn, stage: u16, length: usize, reader: Option<u32>) {
         let behind = turn.number - self.state(turn.series).completed.get();
         let beside = (length as u64) << BEHIND_BITS | behind.min(BEHIND_MAX);
         let [flag, second] = self.words(turn, self.own);
         second.store(beside, Ordering::Relaxed);
         flag.store(flag_of(turn, stage), Ordering::Release);
-        self.ring();
+        // Keeps the store before the loads of the doorbells' words; the head of this file explains
+        // why a compiler fence is enough.
+        compiler_fence(Ordering::SeqCst);
+        match reader.map(|reader| reader as usize) {
+            Some(reader) => {
+                let bell = &self.bells[reader - usize::from(reader > self.own)];
+                bell.wake_if(|| self.awaits(reader, turn, stage));
+            }
+            None => self.ring(|member| self.awaits(member, turn, stage)),
+        }
     }
 
     /// Returns how many bytes a member has published, once it has raised a stage of an operation;
@@ -343,13 +385,13 @@ impl<B: Wake> Board<B> {
         Some(state.bytes.min((second >> BEHIND_BITS) as usize))
     }
 
-    /// Records that this member waits for a flag of one other member. If one operation is underway
-    /// here, what the rest store does not wake this member until
+    /// Records that this member waits until one other member has raised a stage of an operation. If
+    /// one operation is underway here, nothing else that members store wakes this member until
     /// [`await_any`](Self::await_any) is called.
     #[inline]
-    pub fn await_member(&self, member: u32) {
+    pub fn await_stage(&self, turn: BoardTurn, member: u32, stage: u16) {
         let is_only = self.underway.get() == 1;
-        self.set_awaited(if is_only { u64::from(member) + 1 } else { ANY });
+        self.set_awaited(if is_only { AwaitedStage::new(turn, member, stage).0 } else { ANY });
     }
 
     /// Records that what any member stores may end a wait of this one.
@@ -370,10 +412,17 @@ impl<B: Wake> Board<B> {
         self.word(self.place(&self.series[0], member) + size_of::<AtomicU64>())
     }
 
-    /// Whether a member, which was found asleep, may wait for what this member has stored.
-    fn is_awaited_by(&self, member: usize) -> bool {
+    /// Whether a member, which was found asleep, waits for a stage that this member has raised, or
+    /// may wait for anything.
+    fn awaits(&self, member: usize, turn: BoardTurn, stage: u16) -> bool {
         let awaited = self.awaited_word(member).load(Ordering::Relaxed);
-        awaited == ANY || awaited == self.own as u64 + 1
+        let raised = AwaitedStage::new(turn, self.own as u32, stage);
+        awaited == ANY || AwaitedStage(awaited).is_reached_by(raised)
+    }
+
+    /// Whether a member, which was found asleep, may wait for anything.
+    fn awaits_any(&self, member: usize) -> bool {
+        self.awaited_word(member).load(Ordering::Relaxed) == ANY
     }
 
     /// Returns how many bytes a member has published for the last stage that it raised; at most the
@@ -405,7 +454,8 @@ impl<B: Wake> Board<B> {
     pub fn end_portion(&self, turn: BoardTurn) {
         let [_, ended] = self.portions(turn);
         ended.fetch_add(1, Ordering::AcqRel);
-        self.ring();
+        compiler_fence(Ordering::SeqCst);
+        self.ring(|member| self.awaits_any(member));
     }
 
     /// Returns how many portions are done.
@@ -435,7 +485,8 @@ impl<B: Wake> Board<B> {
         let interval = state.slots as u64 / REPORTS_PER_SLOTS;
         if now & !interval.saturating_sub(1) > before {
             self.completion(turn.series, self.own).store(now, Ordering::Release);
-            self.ring();
+            compiler_fence(Ordering::SeqCst);
+            self.ring(|member| self.awaits_any(member));
         }
     }
 
@@ -457,14 +508,12 @@ impl<B: Wake> Board<B> {
         least >= needed
     }
 
+    /// Rings the doorbells of the others for which `is_meant` returns true, if they are asleep.
     #[inline]
-    fn ring(&self) {
-        // Keeps the store before the loads of the doorbells' words; the head of this file explains
-        // why a compiler fence is enough.
-        compiler_fence(Ordering::SeqCst);
+    fn ring(&self, is_meant: impl Fn(usize) -> bool) {
         for (index, bell) in self.bells.iter().enumerate() {
             let member = index + usize::from(index >= self.own);
-            bell.wake_if(|| self.is_awaited_by(member));
+            bell.wake_if(|| is_meant(member));
         }
     }
 

@@ -145,7 +145,7 @@ fn around_root(
         schedule.wait(root, 1, None);
         schedule.copy(from, into);
         schedule.end_round();
-        schedule.raise(1);
+        schedule.raise_for(Some(root), 1);
     }
     schedule.end_round();
     schedule

@@ -87,6 +87,8 @@ pub enum Transfer {
     Raise {
         /// The stage, counted from 1 in each operation.
         stage: u16,
+        /// The only member that waits for this stage, as its rank; `None` if several may.
+        reader: Option<u32>,
     },
     /// On the board: waits until a member has raised `stage`, so that its slot can be read.
     Await {
@@ -479,9 +481,14 @@ impl Schedule {
     }
 
     pub(crate) fn raise(&mut self, stage: u16) {
+        self.raise_for(None, stage);
+    }
+
+    /// Raises a stage for which only `reader` waits, if it is one member.
+    pub(crate) fn raise_for(&mut self, reader: Option<u32>, stage: u16) {
         self.uses_board = true;
         self.raises = true;
-        self.transfers.push(Transfer::Raise { stage });
+        self.transfers.push(Transfer::Raise { stage, reader });
     }
 
     pub(crate) fn wait(&mut self, peer: u32, stage: u16, count: Option<usize>) {
@@ -586,7 +593,7 @@ impl Schedule {
         for round in turn.rounds() {
             for transfer in round.transfers {
                 match *transfer {
-                    Transfer::Raise { stage } => self.raise(stage),
+                    Transfer::Raise { stage, reader } => self.raise_for(reader, stage),
                     Transfer::Await { peer, stage, count } => self.wait(peer, stage, count),
                     _ => unreachable!("a turn has no messages and no portions"),
                 }

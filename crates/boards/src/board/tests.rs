@@ -42,7 +42,7 @@ fn what_was_raised_can_be_read() {
     assert!(boards[0].is_free(turns[0], true));
     boards[0].write(turns[0], 100, 3, |slot| slot.copy_from(b"abc"));
     assert!(boards[1].raised(turns[1], 0, 1).is_none());
-    boards[0].raise(turns[0], 1, 103);
+    boards[0].raise(turns[0], 1, 103, None);
     assert_eq!(boards[1].raised(turns[1], 0, 1), Some(103));
     assert_eq!(boards[1].raised(turns[1], 0, 2), None);
     assert_eq!(boards[1].length(turns[1], 0), 103);
@@ -74,7 +74,7 @@ fn flags_tell_how_far_the_others_are() {
         let turns = [boards[0].begin(BLOCKING, 1), boards[1].begin(BLOCKING, 1)];
         for (board, turn) in boards.iter().zip(turns) {
             assert!(board.is_free(turn, true));
-            board.raise(turn, 1, 0);
+            board.raise(turn, 1, 0, None);
         }
         assert!(
             [(0, 1), (1, 0)]
@@ -105,7 +105,7 @@ fn reserved_series_are_apart_and_go_on_when_they_are_reserved_again() {
         for (turn, mark) in [(first, 1), (second, 2)] {
             assert!(boards[0].is_free(turn, true));
             boards[0].write(turn, 0, 2, |slot| slot.copy_from(&[run, mark]));
-            boards[0].raise(turn, 1, 2);
+            boards[0].raise(turn, 1, 2, None);
         }
         for (turn, mark) in [(third, 1), (fourth, 2)] {
             assert_eq!(boards[1].raised(turn, 0, 1), Some(2));
@@ -132,7 +132,7 @@ fn members_that_run_ahead_wait_for_those_that_read_slowly() {
             }
             let number = number.to_le_bytes();
             first.write(turn, 40, 16, |slot| slot.copy_from(&[number; 2].concat()));
-            first.raise(turn, 1, 56);
+            first.raise(turn, 1, 56, None);
             first.complete(turn);
         }
     };
@@ -165,7 +165,7 @@ fn what_is_written_in_several_ways_can_be_read() {
         let bytes: Vec<u8> = (done..done + slot.len()).map(|number| number as u8).collect();
         slot.copy_from(&bytes);
     });
-    writer.raise(turns[1], 1, 8 + length);
+    writer.raise(turns[1], 1, 8 + length, None);
     assert!(reader.raised(turns[0], 1, 1).is_some());
     reader.read(turns[0], 1, 8, length, |slot| {
         assert!((0..).zip(slot.to_vec()).all(|(number, byte): (usize, _)| byte == number as u8));
@@ -179,7 +179,7 @@ fn each_portion_is_claimed_once() {
         let turns: Vec<BoardTurn> = boards.iter().map(|board| board.begin(BEGUN, 1)).collect();
         assert!(boards[0].is_free(turns[0], true));
         boards[0].divide(turns[0]);
-        boards.iter().zip(&turns).for_each(|(board, turn)| board.raise(*turn, 1, 0));
+        boards.iter().zip(&turns).for_each(|(board, turn)| board.raise(*turn, 1, 0, None));
         for portion in [0, 63] {
             let claimed = (0..3).filter(|member| boards[*member].claim(turns[*member], portion));
             assert_eq!(claimed.count(), 1);
@@ -210,7 +210,7 @@ fn the_others_are_woken_when_a_member_completes() {
         }
         assert_eq!(woken.get(), expected);
     }
-    board.raise(board.begin(BEGUN, 1), 1, 0);
+    board.raise(board.begin(BEGUN, 1), 1, 0, None);
     assert_eq!(woken.get(), 4);
 }
 
@@ -218,7 +218,7 @@ fn the_others_are_woken_when_a_member_completes() {
 fn nobody_leaves_the_slots() {
     let boards = boards(2);
     let turn = boards[0].begin(BEGUN, 1);
-    boards[0].raise(turn, 1, usize::MAX >> BEHIND_BITS);
+    boards[0].raise(turn, 1, usize::MAX >> BEHIND_BITS, None);
     assert_eq!(boards[0].length(turn, 0), SLOT_BYTES);
     let read = |offset, length| {
         let inspect = || boards[0].read(turn, 1, offset, length, |slot| slot.len());
@@ -264,7 +264,7 @@ fn slots_of_the_last_member_of_a_large_board_lie_in_its_memory() {
             let turns = [first.begin(series, 1), last.begin(series, 1)];
             let at = slots.bytes() - 4;
             last.write(turns[1], at, 4, |slot| slot.copy_from(&[round; 4]));
-            last.raise(turns[1], 1, slots.bytes());
+            last.raise(turns[1], 1, slots.bytes(), None);
             assert_eq!(first.raised(turns[0], 299, 1), Some(slots.bytes()));
             first.read(turns[0], 299, at, 4, |slot| assert_eq!(slot.to_vec(), [round; 4]));
             first.complete(turns[0]);
@@ -273,14 +273,17 @@ fn slots_of_the_last_member_of_a_large_board_lie_in_its_memory() {
     }
 }
 
-#[test]
-fn a_member_that_awaits_one_flag_is_woken_by_that_flag_only() {
-    struct Counting(Rc<Cell<u32>>);
-    impl Wake for Counting {
-        fn wake(&self) {
-            self.0.set(self.0.get() + 1);
-        }
+/// Counts how often a member is woken.
+struct Counting(Rc<Cell<u32>>);
+
+impl Wake for Counting {
+    fn wake(&self) {
+        self.0.set(self.0.get() + 1);
     }
+}
+
+/// Returns the views of three members, and how often each is woken.
+fn counting_boards() -> (Vec<Board<Counting>>, [Rc<Cell<u32>>; 3]) {
     let (memory, _file) = SharedMemory::create(0, bytes_of(3)).unwrap();
     let woken: [Rc<Cell<u32>>; 3] = Default::default();
     let view = |own: u32| {
@@ -288,27 +291,66 @@ fn a_member_that_awaits_one_flag_is_woken_by_that_flag_only() {
         let bells = others.map(|member| Counting(Rc::clone(&woken[member]))).collect();
         Board::new(Rc::clone(&memory), 3, own, bells)
     };
-    let boards: Vec<_> = (0..3).map(view).collect();
+    ((0..3).map(view).collect(), woken)
+}
+
+#[test]
+fn a_stage_with_one_reader_wakes_that_member_only() {
+    let (boards, woken) = counting_boards();
+    let turns: Vec<_> = boards.iter().map(|board| board.begin(BLOCKING, 1)).collect();
+    for (member, reader) in [(0, 2), (1, 0), (1, 2), (2, 1)] {
+        boards[member].raise(turns[member], 1, 0, Some(reader));
+        let wakes = woken.each_ref().map(|woken| woken.replace(0));
+        assert_eq!(wakes, [0, 1, 2].map(|other| u32::from(other == reader)), "of {member}");
+    }
+}
+
+#[test]
+fn a_member_that_awaits_one_stage_is_woken_by_that_stage_only() {
+    let (boards, woken) = counting_boards();
     let wakes = |member: usize| woken[member].replace(0);
     let turns: Vec<_> = boards.iter().map(|board| board.begin(BLOCKING, 1)).collect();
-    boards[0].await_member(2);
-    boards[1].raise(turns[1], 1, 0);
+    boards[0].await_stage(turns[0], 2, 2);
+    boards[1].raise(turns[1], 2, 0, None);
     assert_eq!((wakes(0), wakes(2)), (0, 1), "member 2 has not said what it waits for");
-    boards[2].raise(turns[2], 1, 0);
-    assert_eq!((wakes(0), wakes(1)), (1, 1));
+    boards[2].raise(turns[2], 1, 0, None);
+    assert_eq!((wakes(0), wakes(1)), (0, 1), "it is an earlier stage");
+    boards[2].raise(turns[2], 3, 0, None);
+    assert_eq!((wakes(0), wakes(1)), (1, 1), "a later stage comes after the awaited one");
     // A wait that is over, and a second operation, let all members ring again.
     boards[0].await_any();
-    boards[1].raise(turns[1], 2, 0);
+    boards[1].raise(turns[1], 3, 0, None);
     assert_eq!(wakes(0), 1);
-    boards[0].await_member(2);
+    boards[0].await_stage(turns[0], 2, 4);
     let second = boards[0].begin(BEGUN, 1);
-    boards[1].raise(turns[1], 3, 0);
+    boards[1].raise(turns[1], 4, 0, None);
     assert_eq!(wakes(0), 1);
-    boards[0].await_member(2);
-    boards[1].raise(turns[1], 4, 0);
+    boards[0].await_stage(turns[0], 2, 4);
+    boards[1].raise(turns[1], 5, 0, None);
     assert_eq!(wakes(0), 1, "two operations are underway");
     boards[0].complete(second);
-    boards[0].await_member(2);
-    boards[1].raise(turns[1], 5, 0);
+    boards[0].await_stage(turns[0], 2, 4);
+    boards[1].raise(turns[1], 6, 0, None);
     assert_eq!(wakes(0), 0);
+    // Neither an earlier operation nor another series is meant.
+    boards[2].raise(boards[2].begin(BEGUN, 1), 4, 0, None);
+    boards[0].complete(turns[0]);
+    let next = boards[0].begin(BLOCKING, 1);
+    boards[0].await_stage(next, 2, 1);
+    boards[2].raise(turns[2], 9, 0, None);
+    assert_eq!(wakes(0), 0);
+    boards[2].raise(boards[2].begin(BLOCKING, 1), 1, 0, None);
+    assert_eq!(wakes(0), 1);
+}
+
+#[test]
+fn an_awaited_stage_is_reached_across_the_end_of_the_bits_for_flags() {
+    let turn = |number| BoardTurn { series: BLOCKING, number };
+    let last = (1 << (AwaitedStage::FLAG_BITS - u16::BITS)) - 2;
+    let [before, after] = [last, last + 1].map(|number| AwaitedStage::new(turn(number), 511, 1));
+    let flag = |stage: AwaitedStage| stage.0 << (u64::BITS - AwaitedStage::FLAG_BITS);
+    assert!(flag(before) > flag(after), "the lower bits begin again");
+    assert!(before.is_reached_by(after) && !after.is_reached_by(before));
+    assert!(!AwaitedStage::new(turn(3), 4, 1).is_reached_by(AwaitedStage::new(turn(3), 5, 1)));
+    assert!(AwaitedStage::new(turn(0), 0, 0).0 != ANY);
 }

@@ -50,6 +50,7 @@ pub fn reduce(
     let flow = Flow {
         pieces: BlockPieces::new(member, capacity, count, operands.bytes()),
         shows: !is_root,
+        reader: Some(root),
         meanwhile: None,
         awaited: member.others().filter(|_| is_root).collect(),
         shown: count,
@@ -148,10 +149,10 @@ fn in_a_chain(
     }
     let (result, own) = (Area::Receive.blocks(0, count), input.area().blocks(0, count));
     let below = member.rank.checked_sub(1).map(|rank| (rank, slot(rank, 0, count)));
-    let has_above = member.rank + 1 < member.size;
+    let above = Some(member.rank + 1).filter(|above| *above < member.size);
     let mut schedule = Schedule::default();
     let Some((rank, partial)) = below else {
-        show(&mut schedule, member, own);
+        show(&mut schedule, member, own, above);
         if scan == ScanKind::Inclusive && own != result {
             schedule.copy(own, result);
         }
@@ -159,14 +160,14 @@ fn in_a_chain(
         return Some(schedule);
     };
     schedule.wait(rank, 1, Some(count));
-    if scan == ScanKind::Inclusive || has_above {
+    if scan == ScanKind::Inclusive || above.is_some() {
         if own != result {
             schedule.copy(own, result);
         }
         schedule.reduce(partial, result, Operand::From);
     }
-    if has_above {
-        show(&mut schedule, member, result);
+    if above.is_some() {
+        show(&mut schedule, member, result, above);
     }
     if scan == ScanKind::Exclusive {
         schedule.copy(partial, result);
@@ -190,6 +191,7 @@ pub fn reduce_scatter_block(
     let flow = Flow {
         pieces: BlockPieces::new(member, capacity, length, (all - length) * element_bytes),
         shows: true,
+        reader: None,
         meanwhile: None,
         awaited: member.others().collect(),
         shown: all,
@@ -248,7 +250,7 @@ pub fn reduce_scatter(
         return None;
     }
     let mut schedule = Schedule::default();
-    show(&mut schedule, member, input.area().blocks(0, all));
+    show(&mut schedule, member, input.area().blocks(0, all), None);
     // A process that gets no elements waits for no other.
     wait_for(&mut schedule, member.others().filter(|_| count > 0), 1, Some(all));
     let result = Area::Receive.blocks(0, count);
@@ -284,6 +286,7 @@ fn show_and_fold(
     let flow = Flow {
         pieces: BlockPieces::new(member, capacity, all, operands.bytes()),
         shows,
+        reader: None,
         meanwhile,
         awaited,
         shown: all,
@@ -318,9 +321,9 @@ fn through_one(
     if member.rank == last {
         wait_for(&mut schedule, member.others(), 1, Some(count));
         fold(&mut schedule, member, input, 0..member.size, (0, count), result);
-        show(&mut schedule, member, result);
+        show(&mut schedule, member, result, None);
     } else {
-        show(&mut schedule, member, input.area().blocks(0, count));
+        show(&mut schedule, member, input.area().blocks(0, count), Some(last));
         schedule.wait(last, 1, Some(count));
         schedule.copy(slot(last, 0, count), result);
     }
@@ -366,7 +369,7 @@ fn by_shares(
         schedule.copy(reduced, slot(member.rank, count, mine.count));
     }
     schedule.end_round();
-    schedule.raise(2);
+    schedule.raise_for(root, 2);
     if takes {
         for peer in member.others() {
             let share = share_of(peer);

@@ -20,11 +20,11 @@ pub(super) fn slot(rank: u32, first: usize, count: usize) -> BlockRange {
     Area::Slot(rank).blocks(first, count)
 }
 
-/// Adds showing the data at `own` to the others, and begins the next round.
-pub(super) fn show(schedule: &mut Schedule, member: Member, own: BlockRange) {
+/// Adds showing the data at `own` to the others, or only to `reader`, and begins the next round.
+pub(super) fn show(schedule: &mut Schedule, member: Member, own: BlockRange, reader: Option<u32>) {
     schedule.copy(own, slot(member.rank, 0, own.count));
     schedule.end_round();
-    schedule.raise(1);
+    schedule.raise_for(reader, 1);
 }
 
 /// The parts of a block that are shown one after the other, each in a stage of its own.
@@ -63,6 +63,8 @@ pub(super) struct Piece {
 pub(super) struct Flow {
     pub pieces: BlockPieces,
     pub shows: bool,
+    /// The only member that takes what this member shows; `None` if several do.
+    pub reader: Option<u32>,
     pub meanwhile: Option<(BlockRange, BlockRange)>,
     pub awaited: Vec<u32>,
     /// The total number of units that a showing member shows.
@@ -77,7 +79,7 @@ impl Flow {
         show: impl Fn(&mut Schedule, Piece),
         take: impl Fn(&mut Schedule, Piece),
     ) {
-        let Self { pieces, shows, meanwhile, ref awaited, shown } = *self;
+        let Self { pieces, shows, reader, meanwhile, ref awaited, shown } = *self;
         let last = pieces.count - 1;
         if shows && last > 0 {
             schedule.promise(shown);
@@ -86,7 +88,7 @@ impl Flow {
             if shows && step <= last {
                 show(schedule, pieces.get(step));
                 schedule.end_round();
-                schedule.raise(step as u16 + 1);
+                schedule.raise_for(reader, step as u16 + 1);
             }
             if let Some((from, into)) = meanwhile.filter(|_| step == last.min(1)) {
                 schedule.copy(from, into);

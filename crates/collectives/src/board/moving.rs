@@ -56,6 +56,7 @@ pub fn bcast(
     let flow = Flow {
         pieces: BlockPieces::new(member, capacity, bytes, bytes),
         shows: is_root,
+        reader: None,
         meanwhile: None,
         awaited: if is_root { Vec::new() } else { vec![root] },
         shown: bytes,
@@ -83,7 +84,7 @@ pub fn gather(
         capacity,
         block_bytes,
         input,
-        BlockWork { shows: !is_root, takes: is_root },
+        BlockWork { shows: !is_root, takes: is_root, reader: Some(root) },
     )
 }
 
@@ -97,7 +98,7 @@ pub fn gatherv(member: Member, root: u32, input: InputPlace) -> Option<Schedule>
     if member.rank != root {
         schedule.hand(root, own);
         schedule.end_round();
-        schedule.raise(1);
+        schedule.raise_for(Some(root), 1);
         schedule.end_round();
         return Some(schedule.for_handed_blocks(SlotSize::Medium, handed_bytes_max(member)));
     }
@@ -130,6 +131,7 @@ pub fn scatter(
     let flow = Flow {
         pieces: BlockPieces::new(member, capacity, block_bytes, shown),
         shows: is_root,
+        reader: None,
         meanwhile: (is_root && input == InputPlace::SendBuffer).then(|| (own, into(all))),
         awaited: if is_root { Vec::new() } else { vec![root] },
         shown,
@@ -185,7 +187,8 @@ pub fn allgather(
     block_bytes: usize,
     input: InputPlace,
 ) -> Option<Schedule> {
-    blocks_of_all(member, capacity, block_bytes, input, BlockWork { shows: true, takes: true })
+    let work = BlockWork { shows: true, takes: true, reader: None };
+    blocks_of_all(member, capacity, block_bytes, input, work)
 }
 
 /// What a member does with the blocks of all members.
@@ -195,6 +198,8 @@ struct BlockWork {
     shows: bool,
     /// It takes the blocks of all.
     takes: bool,
+    /// The only member that takes its block; `None` if several do.
+    reader: Option<u32>,
 }
 
 /// Members show their block, and take the blocks of all others.
@@ -219,6 +224,7 @@ fn blocks_of_all(
     let flow = Flow {
         pieces: BlockPieces::new(member, capacity, block_bytes, block_bytes),
         shows: part.shows,
+        reader: part.reader,
         meanwhile: (part.takes && input == InputPlace::SendBuffer)
             .then(|| (own(all), block(member.rank, all))),
         awaited: member.others().filter(|_| part.takes).collect(),
@@ -253,7 +259,7 @@ pub fn allgatherv(
         InputPlace::InPlace => block(member.rank),
     };
     let mut schedule = Schedule::default();
-    show(&mut schedule, member, own);
+    show(&mut schedule, member, own, None);
     if input == InputPlace::SendBuffer {
         schedule.copy(own, block(member.rank));
         schedule.end_round();
@@ -292,6 +298,7 @@ pub fn alltoall(
     let flow = Flow {
         pieces: BlockPieces::new(member, capacity, block_bytes, shown),
         shows: true,
+        reader: None,
         meanwhile: (input == InputPlace::SendBuffer).then_some((own, into)),
         awaited: member.others().collect(),
         shown,

@@ -53,7 +53,7 @@ pub(super) fn barrier(member: Member, parts: BoardParts) -> Schedule {
     let mut schedule = Schedule::default();
     let leader = view.own_leader();
     if member.rank != leader {
-        schedule.raise(1);
+        schedule.raise_for(Some(leader), 1);
         schedule.wait(leader, 2, Some(0));
         schedule.end_round();
         return schedule;
@@ -100,9 +100,10 @@ pub(super) fn reduce(
     let mut schedule = Schedule::default();
     let input = if member.rank == root { input } else { InputPlace::SendBuffer };
     let own = input.area().blocks(0, operands.count);
-    if member.rank != view.own_leader() {
+    let leader = view.own_leader();
+    if member.rank != leader {
         show(&mut schedule, member, own, 0);
-        schedule.raise(1);
+        schedule.raise_for(Some(leader), 1);
     } else {
         let partial = fold_part(&mut schedule, &view, own);
         if member.rank == root {
@@ -110,7 +111,7 @@ pub(super) fn reduce(
             fold_parts(&mut schedule, &view, partial, operands.count);
         } else {
             show(&mut schedule, member, partial, 0);
-            schedule.raise(1);
+            schedule.raise_for(Some(root), 1);
         }
     }
     schedule.end_round();
@@ -132,7 +133,7 @@ pub(super) fn allreduce(
     let leader = view.own_leader();
     if member.rank != leader {
         show(&mut schedule, member, own, 0);
-        schedule.raise(1);
+        schedule.raise_for(Some(leader), 1);
         // The part's partial result, followed by the final result.
         schedule.wait(leader, 2, Some(2 * count));
         schedule.copy(slot(leader, count, count), result);

@@ -160,7 +160,7 @@ type Clock = Vec<u64>;
 struct Slot {
     blocks: Vec<SlotBlock>,
     /// The owner's clock at the raising of each stage.
-    raised: Vec<Clock>,
+    raised: Vec<(Clock, Option<u32>)>,
 }
 
 #[derive(Clone, Default)]
@@ -277,7 +277,14 @@ fn check_board(processes: &mut [Process], rank: usize) {
     }
     for (peer, stage) in awaited {
         match processes[peer as usize].slots[turn].raised.get(usize::from(stage) - 1).cloned() {
-            Some(raised) => join(&mut processes[rank].clock, &raised),
+            Some((raised, reader)) => {
+                let is_woken = reader.is_none_or(|reader| reader as usize == rank);
+                assert!(
+                    is_woken,
+                    "{rank} waits for stage {stage} of {peer}, which wakes {reader:?}"
+                );
+                join(&mut processes[rank].clock, &raised);
+            }
             None => processes[rank].awaited.push((peer, stage)),
         }
     }
@@ -337,9 +344,9 @@ fn post(rank: usize, process: &mut Process, channels: &mut [Channel]) {
     check_apart(round.transfers);
     for transfer in round.transfers {
         match *transfer {
-            Transfer::Raise { stage } => {
+            Transfer::Raise { stage, reader } => {
                 let raised = &mut process.slots[process.turn].raised;
-                raised.push(process.clock.clone());
+                raised.push((process.clock.clone(), reader));
                 assert_eq!(raised.len(), usize::from(stage), "a stage is missing");
                 process.clock[rank] += 1;
                 continue;

@@ -8,6 +8,7 @@ use std::slice;
 use std::sync::Arc;
 
 use base::ErrorClass;
+use devices::Devices;
 use memory::{Buffer, DistantMemory};
 use mpi::Communicator;
 
@@ -259,6 +260,7 @@ impl Call {
     ///
     /// # Safety
     /// As for [`Call::list`].
+    #[inline(always)]
     pub unsafe fn packed(
         &self,
         position: usize,
@@ -283,6 +285,7 @@ impl Call {
     /// # Safety
     /// As for [`Call::list`], and the call may change the bytes.
     #[expect(clippy::mut_from_ref, reason = "the memory is the program's")]
+    #[inline(always)]
     pub unsafe fn packed_mut(
         &self,
         position: usize,
@@ -305,9 +308,17 @@ impl Call {
         }
     }
 
+    #[inline(always)]
     fn distant_at(&self, address: *const c_void) -> Option<Arc<dyn DistantMemory>> {
-        self.library.devices.get()?.owner(address.addr())
+        distant_memory_at(self.library.devices.get()?, address)
     }
+}
+
+/// Apart from the calls, which most programs make without devices.
+#[cold]
+#[inline(never)]
+fn distant_memory_at(devices: &Devices, address: *const c_void) -> Option<Arc<dyn DistantMemory>> {
+    devices.owner(address.addr())
 }
 
 /// Memory of the program for packed data.
@@ -324,14 +335,10 @@ impl Packed<&[u8]> {
     /// result.
     #[inline(always)]
     pub fn read<R>(&self, start: usize, length: usize, read: impl FnOnce(&[u8]) -> R) -> R {
-        let copy;
-        read(match self {
-            Packed::Bytes(bytes) => bytes,
-            Packed::Distant(buffer) => {
-                copy = copied(buffer, start, length);
-                &copy
-            }
-        })
+        match self {
+            Packed::Bytes(bytes) => read(bytes),
+            Packed::Distant(buffer) => read(&copied(buffer, start, length)),
+        }
     }
 }
 
@@ -344,22 +351,26 @@ impl Packed<&mut [u8]> {
         start: usize,
         write: impl FnOnce(&mut [u8]) -> Result<usize, E>,
     ) -> Result<usize, E> {
-        let mut staged = None;
-        let bytes = match self {
-            Packed::Bytes(bytes) => bytes,
-            Packed::Distant(buffer) => {
-                let bytes = vec![0; buffer.len()];
-                &mut staged.insert((buffer, bytes)).1
-            }
-        };
-        let end = write(bytes)?;
-        if let Some((buffer, bytes)) = staged
-            && start < end
-        {
-            buffer.write(start, &bytes[start..end]);
+        match self {
+            Packed::Bytes(bytes) => write(bytes),
+            Packed::Distant(buffer) => write_staged(&buffer, start, write),
         }
-        Ok(end)
     }
+}
+
+#[cold]
+#[inline(never)]
+fn write_staged<E>(
+    buffer: &Buffer,
+    start: usize,
+    write: impl FnOnce(&mut [u8]) -> Result<usize, E>,
+) -> Result<usize, E> {
+    let mut bytes = vec![0; buffer.len()];
+    let end = write(&mut bytes)?;
+    if start < end {
+        buffer.write(start, &bytes[start..end]);
+    }
+    Ok(end)
 }
 
 /// Returns as many bytes as a buffer has: those of the buffer up to `length` from `start` on, and
@@ -375,6 +386,7 @@ fn copied(buffer: &Buffer, start: usize, length: usize) -> Vec<u8> {
     bytes
 }
 
+#[inline(always)]
 fn checked_size(position: usize, size: impl Integer) -> CallOutcome<usize> {
     usize::try_from(size.wide()).map_err(|_| {
         let detail = format!("is {}, but must not be negative", size.wide());

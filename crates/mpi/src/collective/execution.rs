@@ -382,15 +382,15 @@ impl Execution {
         let board = board_of(channel);
         for transfer in &round.transfers[self.seen..] {
             match transfer {
-                Transfer::Raise { stage } => {
-                    board.raise(turn, *stage, self.written.max(self.promised()));
+                Transfer::Raise { stage, reader } => {
+                    board.raise(turn, *stage, self.written.max(self.promised()), *reader);
                     if !self.unsent.is_empty() {
                         self.send_late(channel);
                     }
                 }
                 Transfer::Await { peer, stage, count } => {
                     let Some(length) = board.raised(turn, *peer, *stage) else {
-                        board.await_member(*peer);
+                        board.await_stage(turn, *peer, *stage);
                         return false;
                     };
                     board.await_any();
