@@ -2,7 +2,7 @@
 // stream has before them, and what follows waits for them, while no call of the program waits.
 // Without such waits the data is old, as the copies of the stream are late.
 // run: 1 2 3
-// each: turns
+// each: turns threads
 // timeout: 60
 // preload: libcuda.so.1.c
 #include "devices.h"
@@ -161,6 +161,29 @@ static void waited_by_the_program(void) {
     free(taken);
 }
 
+// The stream waits for operations that are complete already.
+static void late_wait(void) {
+    void *memory = device_memory(DEVICE, COUNT * sizeof(int)), *into = device_memory(DEVICE, COUNT * sizeof(int));
+    int *values = new_values(check_rank, 3), *taken = calloc(COUNT, sizeof(int)), flag = 0;
+    int next = (check_rank + 1) % check_size, previous = (check_rank + check_size - 1) % check_size;
+    MPI_Request requests[2];
+    to_device(memory, values, COUNT * sizeof(int));
+    OK(MPIX_Isend_enqueue(memory, COUNT, MPI_INT, next, 6, comm, &requests[0]));
+    OK(MPIX_Irecv_enqueue(into, COUNT, MPI_INT, previous, 6, comm, &requests[1]));
+    for (int i = 0; i < 2; i++)
+        for (flag = 0; !flag;) OK(MPI_Request_get_status(requests[i], &flag, MPI_STATUS_IGNORE));
+    // The library finds out that nothing is left to do.
+    for (int i = 0; i < 100; i++) OK(MPIX_Stream_progress(stream));
+    OK(MPIX_Waitall_enqueue(2, requests, MPI_STATUSES_IGNORE));
+    to_host(taken, into, COUNT * sizeof(int));
+    DRIVER_OK(cuStreamSynchronize(queue));
+    check_values(taken, previous, 3, COUNT, "late wait");
+    device_free(DEVICE, memory);
+    device_free(DEVICE, into);
+    free(values);
+    free(taken);
+}
+
 static void nothing(void *in, void *out, int *count, MPI_Datatype *type) { (void)in, (void)out, (void)count, (void)type; }
 
 static void mistakes(int takes_turns) {
@@ -196,7 +219,10 @@ static void mistakes(int takes_turns) {
     OK(MPIX_Isend_enqueue(memory, 4, MPI_INT, check_rank, 5, comm, &request));
     int code = MPIX_Recv_enqueue(memory, 1, MPI_INT, check_rank, 5, comm, MPI_STATUS_IGNORE);
     if (takes_turns) {
-        OK(MPIX_Wait_enqueue(&request, MPI_STATUS_IGNORE));
+        // This call does its work even if it reports the receive.
+        int waited = MPIX_Wait_enqueue(&request, MPI_STATUS_IGNORE);
+        code = code ? code : waited;
+        CHECK(request == MPI_REQUEST_NULL, "a request is left");
         DRIVER_OK(cuStreamSynchronize(queue));
         for (int tries = 0; !code && tries < 1000; tries++) code = MPI_Barrier(MPI_COMM_SELF);
         char text[MPI_MAX_ERROR_STRING] = "";
@@ -212,12 +238,18 @@ static void mistakes(int takes_turns) {
 }
 
 int main(int argc, char **argv) {
-    check_begin();
+    // Otherwise calls wait for the stream (scenarios/devices.py).
+    int takes_turns = argc > 1 && strcmp(argv[1], "waits") != 0, level;
+    if (argc > 1 && !strcmp(argv[1], "threads")) {
+        // Then the helper takes the lock that calls take.
+        OK(MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level));
+        check_world();
+    } else {
+        check_begin();
+    }
     devices_begin();
     FIND(cuStreamCreate); FIND(cuStreamSynchronize); FIND(cuMemcpyHtoDAsync_v2); FIND(cuMemcpyDtoHAsync_v2);
     FIND(fake_device_work);
-    // Otherwise calls wait for the stream (scenarios/devices.py).
-    int takes_turns = argc > 1 && !strcmp(argv[1], "turns");
     DRIVER_OK(cuStreamCreate(&queue, 0));
     MPI_Info info;
     MPI_Info_create(&info);
@@ -239,6 +271,7 @@ int main(int argc, char **argv) {
     reductions();
     if (takes_turns) late_sender();
     waited_by_the_program();
+    late_wait();
     mistakes(takes_turns);
     OK(MPIX_Stream_free(&stream));
     CHECK(stream == MPIX_STREAM_NULL, "the handle of a freed stream is %x", stream);

@@ -153,9 +153,7 @@ impl Stream {
             queue.synchronize().map_err(other)?;
         }
         self.turns.borrow_mut().push_back(Rc::clone(&operation));
-        if !self.is_advanced.replace(true) {
-            process.keep_advancing(Rc::clone(self) as _);
-        }
+        self.advance_from_now(process);
         Ok(operation)
     }
 
@@ -165,7 +163,7 @@ impl Stream {
     /// # Errors
     /// The driver's; those of operations that were waited for.
     pub fn await_operations(
-        &self,
+        self: &Rc<Self>,
         process: &Process,
         operations: Vec<AwaitedOperation>,
     ) -> base::Result<()> {
@@ -173,10 +171,18 @@ impl Stream {
         if queue.takes_turns() {
             let number = queue.queue_wait().map_err(other)?;
             self.waits.borrow_mut().push_back(StreamWait { number, operations });
+            // All operations may be complete already, and then nothing advances the stream.
+            self.advance_from_now(process);
             return Ok(());
         }
         process.wait_until(&mut |_| operations.iter().all(|(operation, _)| operation.is_over()));
         operations.iter().map(report).fold(Ok(()), Result::and)
+    }
+
+    fn advance_from_now(self: &Rc<Self>, process: &Process) {
+        if !self.is_advanced.replace(true) {
+            process.keep_advancing(Rc::clone(self) as _);
+        }
     }
 
     /// Makes progress until another operation has room.
