@@ -145,12 +145,15 @@ pub fn open(
     Ok(Some(Box::new(ofi)))
 }
 
+/// Returns the NUMA node for the buffers of the interface with this name, if it matters.
+type NodeOf<'a> = &'a dyn Fn(&str) -> Option<u32>;
+
 impl Ofi {
     fn create(
         own: GateId,
         silence: Duration,
         directory: Box<dyn Directory>,
-        (interfaces, node_of): (Vec<FabricInterface>, &dyn Fn(&str) -> Option<u32>),
+        (interfaces, node_of): (Vec<FabricInterface>, NodeOf<'_>),
     ) -> Result<Self, String> {
         let mut nonce = [0; 8];
         sys::random::fill(&mut nonce).map_err(|cause| cause.to_string())?;
