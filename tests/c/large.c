@@ -1,8 +1,8 @@
 // A job of many processes on one machine: each exchanges a block with each other one, once, by
-// MPI_Alltoall, and a message with its neighbours in a ring. Up to 200 processes also exchange messages directly, each
-// with each other one, by MPI_Alltoallv, in place and by a persistent request that is started twice. With the argument "wait" rank 0 then
-// prints "ready" and waits for a line on standard input, and all others for rank 0; tests/large
-// looks at the launcher meanwhile.
+// MPI_Alltoall, and a message with its neighbours in a ring. Up to 200 processes also exchange
+// messages directly, each with each other one, by MPI_Alltoallv, in place and by a persistent
+// request that is started twice. With the argument "wait" rank 0 then prints "ready" and waits for
+// a line on standard input, and all others for rank 0; tests/large looks at the launcher meanwhile.
 // run: 2 5
 #include "check.h"
 
