@@ -84,6 +84,9 @@ impl<Process: EndpointHost> ServiceState<Process> {
 
     /// Removes the connections with a process that has failed.
     pub fn lose_peer(&mut self, process: &Process, gate: GateId) {
+        if let Some(blocked) = self.blocked.remove(&gate) {
+            blocked.discard(process);
+        }
         let lost = self.connections.keys_where(|one| one.peer.is_some_and(|one| one.gate == gate));
         lost.into_iter().for_each(|key| self.lose_failed(process, key));
     }
