@@ -413,7 +413,6 @@ impl<Process: EndpointHost> ServiceState<Process> {
         let found = self.connections.get_mut(key);
         let found = found.filter(|one| one.peer.is_some_and(|peer| peer.gate == from));
         let connection = found.filter(|one| one.stage == Stage::Open).ok_or(None)?;
-        connection.note_arrival();
         if connection.outbox.overflows(|send| process.is_complete(send)) {
             return Err(Some((key, TAKES_NOTHING)));
         }
@@ -527,7 +526,6 @@ impl<Process: EndpointHost> ServiceState<Process> {
         if connection.peer.is_none_or(|peer| peer.gate != from) {
             return;
         }
-        connection.note_arrival();
         match word {
             Word::Met if connection.stage == Stage::Introduced => self.request(key),
             Word::Accepted if connection.stage == Stage::Awaiting => {
