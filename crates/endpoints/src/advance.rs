@@ -9,17 +9,13 @@ use engine::{IncomingMessage, MessageId};
 use memory::{Buffer, HeldBytes, SharedBytes};
 use wire::Codec;
 
-use crate::batches::{BATCH_BYTES_MAX, messages_of};
+use crate::batches::messages_of;
 use crate::connection::{Arrival, ConnectionPeer, Credit, Stage, cost};
 use crate::endpoint::{CONNECTION_WINDOW_MAX, LentContent};
 use crate::event::{EndpointEvent, EndpointEventKind, EventBody};
 use crate::host::{EndpointHost, EndpointPort, EndpointWatcher};
-use crate::message::{
-    BATCH, CONTROL, CONTROL_BYTES_MAX, Control, Introduction, MemoryAccess, UNORDERED, Word,
-};
-use crate::service::{
-    ControlArrival, Endpoints, MESSAGE_BYTES_MAX, REQUEST_BYTES_MAX, ServiceState, Underway,
-};
+use crate::message::{BATCH, Control, Introduction, MemoryAccess, UNORDERED, Word};
+use crate::service::{Endpoints, MESSAGE_BYTES_MAX, REQUEST_BYTES_MAX, ServiceState, Underway};
 use crate::transfers::Announced;
 
 /// How many messages are taken in a round of progress.
@@ -321,42 +317,24 @@ impl<Process: EndpointHost> ServiceState<Process> {
     /// Takes the messages of all connections that have arrived.
     fn take_messages(&mut self, process: &Process) -> bool {
         let Some(space) = self.space else { return false };
-        let mut taken = self.take_controls(process);
-        // What comes after a message about a connection, or a batch, depends on it.
-        while taken < MESSAGES_MAX && self.controls.is_empty() {
+        let mut taken = self.take_blocked(process, MESSAGES_MAX);
+        while taken < MESSAGES_MAX {
             let found = process.next_message(space);
             let Some((message, incoming)) = found else { break };
-            taken += 1;
-            if incoming.tag == CONTROL || incoming.tag == BATCH {
-                taken += self.take_control(process, message, &incoming);
-            } else {
-                self.take_message(process, message, &incoming);
-            }
+            taken += match self.blocked.get_mut(&incoming.gate) {
+                Some(blocked) => blocked.add(message, incoming),
+                None => self.take_next(process, message, &incoming),
+            };
         }
         taken > 0
     }
 
-    /// Takes a message about connections, or a batch. Returns how many messages it had.
-    fn take_control(
+    pub fn take_message(
         &mut self,
         process: &Process,
         message: MessageId,
         incoming: &IncomingMessage,
-    ) -> usize {
-        let (from, tag) = (incoming.gate, incoming.tag);
-        let is_next = self.controls.is_empty();
-        if let Some(bytes) = is_next.then(|| process.take_message(message)).flatten() {
-            return self.take_arrived_control(process, (from, tag), bytes.shared());
-        }
-        let length_max = if tag == BATCH { BATCH_BYTES_MAX as u64 } else { CONTROL_BYTES_MAX };
-        let buffer = Buffer::zeroed(incoming.bytes.min(length_max) as usize);
-        if let Some(request) = process.receive_message(message, buffer.clone()) {
-            self.controls.push_back(ControlArrival { from, tag, request, buffer });
-        }
-        self.take_controls(process)
-    }
-
-    fn take_message(&mut self, process: &Process, message: MessageId, incoming: &IncomingMessage) {
+    ) {
         let (from, bytes) = (incoming.gate, incoming.bytes);
         let admission = match self.admit(process, (from, incoming.tag), bytes) {
             Ok(admission) => admission,
@@ -435,7 +413,6 @@ impl<Process: EndpointHost> ServiceState<Process> {
         let found = self.connections.get_mut(key);
         let found = found.filter(|one| one.peer.is_some_and(|peer| peer.gate == from));
         let connection = found.filter(|one| one.stage == Stage::Open).ok_or(None)?;
-        connection.note_arrival();
         if connection.outbox.overflows(|send| process.is_complete(send)) {
             return Err(Some((key, TAKES_NOTHING)));
         }
@@ -524,29 +501,8 @@ impl<Process: EndpointHost> ServiceState<Process> {
         endpoint.lend(key, 0, content).unwrap_or(EventBody::Nothing)
     }
 
-    /// Handles messages about connections and batches that have arrived, in order. Returns how many
-    /// messages there were.
-    fn take_controls(&mut self, process: &Process) -> usize {
-        let mut taken = 0;
-        while self.controls.front().is_some_and(|one| process.is_complete(one.request)) {
-            let Some(arrived) = self.controls.pop_front() else { break };
-            let ControlArrival { from, tag, request, buffer } = arrived;
-            let mut bytes = vec![0; buffer.len()];
-            buffer.read(0, &mut bytes);
-            taken += 1;
-            match process.finish(request) {
-                Ok(()) => {
-                    taken += self.take_arrived_control(process, (from, tag), (&*bytes).into());
-                }
-                // The peer has failed. What has arrived behind it must not be delivered.
-                Err(_) => self.lose_peer(process, from),
-            }
-        }
-        taken
-    }
-
     /// Returns how many messages a batch had.
-    fn take_arrived_control(
+    pub fn take_arrived_control(
         &mut self,
         process: &Process,
         (from, tag): (GateId, i32),
@@ -570,7 +526,6 @@ impl<Process: EndpointHost> ServiceState<Process> {
         if connection.peer.is_none_or(|peer| peer.gate != from) {
             return;
         }
-        connection.note_arrival();
         match word {
             Word::Met if connection.stage == Stage::Introduced => self.request(key),
             Word::Accepted if connection.stage == Stage::Awaiting => {
@@ -722,7 +677,7 @@ impl<Process: EndpointHost> ServiceState<Process> {
 }
 
 /// Drops a message that has arrived.
-fn discard(process: &impl EndpointHost, message: MessageId) {
+pub(crate) fn discard(process: &impl EndpointHost, message: MessageId) {
     if let Some(request) = process.receive_message(message, Buffer::empty()) {
         process.detach(request);
     }

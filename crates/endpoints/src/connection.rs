@@ -129,13 +129,6 @@ impl<Target> Connection<Target> {
         ordered.chain(self.unordered.iter().map(|(request, _)| *request))
     }
 
-    /// Notes that something has arrived from the peer.
-    pub fn note_arrival(&mut self) {
-        if let Some(keepalive) = &mut self.keepalive {
-            keepalive.note_arrival();
-        }
-    }
-
     /// Returns how long the peer may take to close its end. One whose silence was reported gets no
     /// more time than the program has set.
     pub fn closing_max(&self) -> Duration {
@@ -305,6 +298,11 @@ impl Outbox {
             *taken -= if stays { 0 } else { *cost };
             stays
         });
+    }
+
+    /// Returns the messages, of which some may have left.
+    pub fn sends(&self) -> impl Iterator<Item = RequestId> {
+        self.sends.iter().map(|(send, _)| *send)
     }
 
     /// Whether a message of this cost can be sent.

@@ -1,13 +1,14 @@
 //! How connections end.
 
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use base::{Error, ErrorClass, GateId};
 
-use crate::connection::{Arrival, Silence, Stage};
+use crate::connection::{Arrival, Connection, Silence, Stage};
 use crate::event::{EndpointEvent, EndpointEventKind, EventBody};
 use crate::host::EndpointHost;
-use crate::keepalive::KeepaliveStep;
+use crate::keepalive::{KeepaliveStep, Traffic};
 use crate::message::Word;
 use crate::service::{ServiceState, Underway};
 
@@ -84,6 +85,9 @@ impl<Process: EndpointHost> ServiceState<Process> {
 
     /// Removes the connections with a process that has failed.
     pub fn lose_peer(&mut self, process: &Process, gate: GateId) {
+        if let Some(blocked) = self.blocked.remove(&gate) {
+            blocked.discard(process);
+        }
         let lost = self.connections.keys_where(|one| one.peer.is_some_and(|one| one.gate == gate));
         lost.into_iter().for_each(|key| self.lose_failed(process, key));
     }
@@ -182,15 +186,37 @@ impl<Process: EndpointHost> ServiceState<Process> {
         ticks.min().unwrap_or(u32::MAX)
     }
 
+    /// Returns what is underway between this process and another one, over all connections.
+    fn traffic_with(&self, process: &Process, gate: GateId) -> Traffic {
+        let is_with =
+            |one: &Connection<Process::Target>| one.peer.is_some_and(|peer| peer.gate == gate);
+        let keys = self.connections.keys_where(is_with);
+        let with = keys.iter().filter_map(|key| self.connections.get(*key));
+        let underway = with.flat_map(|one| one.receives().chain(one.outbox.sends()));
+        let lent = self.sends.iter().filter(|send| keys.contains(&send.connection));
+        let underway = underway.chain(lent.map(|send| send.request));
+        Traffic {
+            arrived: self.space.map_or(0, |space| process.arrived_from(space, gate)),
+            bytes_moved: underway.map(|one| process.bytes_moved(one)).sum(),
+            waiting: process.waiting(gate),
+        }
+    }
+
     /// Asks peers that are silent for a sign of life, and reports those that give none. Returns
     /// whether there were any.
     pub fn look_after_peers(&mut self, process: &Process, now: Instant) -> bool {
         let mut active = false;
+        let mut seen = BTreeMap::new();
         for key in std::mem::take(&mut self.kept_alive) {
-            let connection = self.connections.get_mut(key).filter(|one| one.stage == Stage::Open);
+            let connection = self.connections.get(key).filter(|one| one.stage == Stage::Open);
+            let kept = connection.filter(|one| one.keepalive.is_some());
+            let Some(gate) = kept.and_then(|one| one.peer).map(|peer| peer.gate) else { continue };
+            let traffic = *seen.entry(gate).or_insert_with(|| self.traffic_with(process, gate));
+            let connection = self.connections.get_mut(key);
             let Some(keepalive) = connection.and_then(|one| one.keepalive.as_mut()) else {
                 continue;
             };
+            keepalive.note_traffic(traffic);
             let step = keepalive.look(now);
             self.kept_alive.push(key);
             match step {

@@ -121,6 +121,11 @@ pub trait EndpointHost: Sized {
     fn detach(&self, request: RequestId);
     /// Whether a request is complete.
     fn is_complete(&self, request: RequestId) -> bool;
+    /// Returns a number that changes with each message that arrives from a process in a space.
+    fn arrived_from(&self, space: ContextSlot, gate: GateId) -> u32;
+    /// Returns how many bytes of a long message have arrived, or were passed to rails; 0 before
+    /// and after its transfer.
+    fn bytes_moved(&self, request: RequestId) -> u64;
     /// Releases a complete request.
     ///
     /// # Errors
@@ -314,6 +319,14 @@ impl EndpointHost for Process {
 
     fn is_complete(&self, request: RequestId) -> bool {
         (**self).is_complete(request)
+    }
+
+    fn arrived_from(&self, space: ContextSlot, gate: GateId) -> u32 {
+        self.runtime().next_arrival(space, gate)
+    }
+
+    fn bytes_moved(&self, request: RequestId) -> u64 {
+        self.runtime().bytes_moved(request)
     }
 
     fn finish(&self, request: RequestId) -> Result<()> {

@@ -10,6 +10,19 @@ pub(crate) struct Keepalive {
     silent: Duration,
     looked: Instant,
     stage: KeepaliveStage,
+    /// At the last look.
+    traffic: Traffic,
+}
+
+/// What is underway between this process and a peer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Traffic {
+    /// Changes with each message that arrives, over whichever connection.
+    pub arrived: u32,
+    /// How many bytes of unfinished messages have arrived or were passed to rails.
+    pub bytes_moved: u64,
+    /// How many messages wait for room on the rails.
+    pub waiting: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,12 +56,18 @@ const LOOKS: u32 = 8;
 impl Keepalive {
     /// Begins at time `now`. A peer is silent if nothing arrives for `limit`.
     pub fn new(limit: Duration, now: Instant) -> Self {
-        Self { limit, silent: Duration::ZERO, looked: now, stage: KeepaliveStage::Quiet }
+        let (silent, stage) = (Duration::ZERO, KeepaliveStage::Quiet);
+        Self { limit, silent, looked: now, stage, traffic: Traffic::default() }
     }
 
-    /// Notes that something has arrived from the peer.
-    pub fn note_arrival(&mut self) {
-        self.stage = KeepaliveStage::Heard;
+    /// Notes what has arrived from the peer's process, and what is underway. As long as that goes
+    /// on, the peer is there: its answer, or the question, waits behind it.
+    pub fn note_traffic(&mut self, traffic: Traffic) {
+        let before = std::mem::replace(&mut self.traffic, traffic);
+        let goes_on = traffic.bytes_moved > before.bytes_moved || traffic.waiting < before.waiting;
+        if goes_on || traffic.arrived != before.arrived {
+            self.stage = KeepaliveStage::Heard;
+        }
     }
 
     /// Returns the limit if the silence of the peer was reported, and nothing has arrived since.
@@ -94,6 +113,12 @@ mod tests {
     const LIMIT: Duration = Duration::from_millis(800);
     const TICK: Duration = Duration::from_millis(100);
 
+    /// Lets a message arrive.
+    fn note_arrival(keepalive: &mut Keepalive) {
+        let arrived = keepalive.traffic.arrived + 1;
+        keepalive.note_traffic(Traffic { arrived, ..keepalive.traffic });
+    }
+
     /// Looks once in each tick until something must be done; returns it, and after how many ticks.
     fn next_step(keepalive: &mut Keepalive, now: &mut Instant) -> (KeepaliveStep, u32) {
         for tick in 1..100 {
@@ -116,7 +141,7 @@ mod tests {
         assert_eq!(next_step(&mut keepalive, &mut now), (KeepaliveStep::Nothing, 100));
         assert_eq!(keepalive.reported_limit(), Some(LIMIT));
         // It is there again, and silent again.
-        keepalive.note_arrival();
+        note_arrival(&mut keepalive);
         assert_eq!(keepalive.reported_limit(), None);
         assert_eq!(next_step(&mut keepalive, &mut now), (KeepaliveStep::Ask, 5));
         assert_eq!(next_step(&mut keepalive, &mut now), (KeepaliveStep::Report, 4));
@@ -128,8 +153,33 @@ mod tests {
         let mut keepalive = Keepalive::new(LIMIT, now);
         for _ in 0..10 {
             assert_eq!(next_step(&mut keepalive, &mut now).0, KeepaliveStep::Ask);
-            keepalive.note_arrival();
+            note_arrival(&mut keepalive);
         }
+    }
+
+    #[test]
+    fn a_peer_whose_long_message_goes_on_is_never_reported() {
+        let mut now = Instant::now();
+        let mut keepalive = Keepalive::new(LIMIT, now);
+        let traffic = |bytes_moved, waiting| Traffic { arrived: 0, bytes_moved, waiting };
+        for pieces in 1..100 {
+            now += LIMIT / 4;
+            keepalive.note_traffic(traffic(1000 * pieces, 1));
+            assert_eq!(keepalive.look(now), KeepaliveStep::Nothing);
+        }
+        for waiting in (0..100).rev() {
+            now += LIMIT / 4;
+            keepalive.note_traffic(traffic(0, waiting));
+            assert_eq!(keepalive.look(now), KeepaliveStep::Nothing);
+        }
+        // What this process sends is no sign of the peer.
+        let mut steps = Vec::new();
+        for sent in 0..8 {
+            now += LIMIT / 4;
+            keepalive.note_traffic(traffic(0, sent));
+            steps.push(keepalive.look(now));
+        }
+        assert!(steps.contains(&KeepaliveStep::Report), "{steps:?}");
     }
 
     #[test]
@@ -139,7 +189,7 @@ mod tests {
         assert_eq!(next_step(&mut keepalive, &mut now).0, KeepaliveStep::Ask);
         now += 1000 * LIMIT;
         assert_eq!(keepalive.look(now), KeepaliveStep::Nothing);
-        keepalive.note_arrival();
+        note_arrival(&mut keepalive);
         assert_eq!(next_step(&mut keepalive, &mut now), (KeepaliveStep::Ask, 5));
     }
 

@@ -3,6 +3,7 @@
 
 mod advance;
 mod batches;
+mod blocked;
 mod connection;
 mod endpoint;
 mod ends;

@@ -12,6 +12,7 @@ use engine::{ContextSlot, RequestId, Send};
 use memory::Buffer;
 
 use crate::batches::{BATCHED_BYTES_MAX, Batch};
+use crate::blocked::BlockedGate;
 use crate::connection::{Connection, ConnectionPeer, Outbox, Stage, cost};
 use crate::endpoint::Endpoint;
 use crate::event::EndpointEvent;
@@ -46,8 +47,8 @@ pub(crate) struct ServiceState<Process: EndpointHost> {
     pub waiting: VecDeque<Underway<Process>>,
     /// How many connections lead to each endpoint whose process was met.
     pub met: HashMap<Process::Target, u32>,
-    /// Messages about connections and batches that are arriving, in order.
-    pub controls: VecDeque<ControlArrival>,
+    /// The processes whose messages wait for an earlier one that is arriving.
+    pub blocked: BTreeMap<GateId, BlockedGate>,
     /// The short messages that wait, by the process for which they are.
     pub batches: BTreeMap<GateId, Batch>,
     /// The connections at which messages are arriving.
@@ -64,15 +65,6 @@ pub(crate) struct ServiceState<Process: EndpointHost> {
     pub is_refused: bool,
     /// When processes are next checked for whether they have ended.
     pub checks_next: Option<Instant>,
-}
-
-/// A message about connections, or a batch, that is arriving.
-#[derive(Debug)]
-pub(crate) struct ControlArrival {
-    pub from: GateId,
-    pub tag: i32,
-    pub request: RequestId,
-    pub buffer: Buffer,
 }
 
 /// A connection whose processes meet.
@@ -174,7 +166,7 @@ impl<Process: EndpointHost> Default for Endpoints<Process> {
 impl<Process: EndpointHost> Default for ServiceState<Process> {
     fn default() -> Self {
         let (endpoints, connections, meetings, waiting) = Default::default();
-        let (met, controls, batches, arriving, sends) = Default::default();
+        let (met, blocked, batches, arriving, sends) = Default::default();
         let (kept_alive, held_up) = Default::default();
         Self {
             space: None,
@@ -183,7 +175,7 @@ impl<Process: EndpointHost> Default for ServiceState<Process> {
             meetings,
             waiting,
             met,
-            controls,
+            blocked,
             batches,
             arriving,
             sends,
@@ -505,7 +497,7 @@ impl<Process: EndpointHost> Endpoints<Process> {
         state.connections.is_empty()
             && state.meetings.is_empty()
             && state.waiting.is_empty()
-            && state.controls.is_empty()
+            && state.blocked.is_empty()
             && state.batches.is_empty()
             && state.sends.is_empty()
             && state.met.is_empty()

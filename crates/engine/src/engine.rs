@@ -485,11 +485,13 @@ impl Engine {
     /// Receives a message that a matched probe took. Returns `None` if it was received before.
     pub fn receive_message(&mut self, message: MessageId, buffer: Buffer) -> Option<RequestId> {
         let found = self.unexpected.get(message.0)?;
-        let envelope = (found.source, found.tag);
+        let (envelope, gate) = ((found.source, found.tag), found.gate);
         let order = self.contexts[found.context.0].matching.next_order();
         let index = self.requests.receive(found.context, envelope, buffer, order);
         let id = self.requests.id(index);
         self.deliver_unexpected(message.0.index, index);
+        // The data of an announced message does not come any more.
+        self.end_failed(gate);
         Some(id)
     }
 

@@ -392,4 +392,22 @@ mod tests {
         assert_eq!(bytes.shared().to_vec(), [1; 8]);
         assert!(engine.matched_probe(context, None, None).is_none(), "one is missing before it");
     }
+
+    #[test]
+    fn a_message_that_a_failed_process_has_announced_ends_when_it_is_received() {
+        let (peer, id) = (GateId(1), ContextId::new(1, 0));
+        let mut engine = Engine::new(GateId(0), vec![profile()], Box::new(Direct));
+        engine.connect(peer, &[RailId(0)]);
+        let context = engine.open_context(id, 0);
+        let flow = FlowLabel::New { context: id, source: 1 };
+        let envelope = Envelope { flow, tag: 5, sequence: 0 };
+        let long = Record::Announce { envelope, request: 7, length: 1000, region: None };
+        engine.handle_packet(peer, &packet_of(&long)).expect("it is well-formed");
+        let (message, _) = engine.matched_probe(context, None, None).expect("it has arrived");
+        engine.fail_gate(peer);
+        engine.forget_gate(peer);
+        let request = engine.receive_message(message, Buffer::zeroed(1000)).expect("it is held");
+        assert!(engine.is_complete(request));
+        assert!(engine.take(request).is_some_and(|outcome| outcome.problem.is_some()));
+    }
 }

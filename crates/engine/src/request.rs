@@ -598,6 +598,11 @@ impl Request {
 }
 
 impl AnnouncedReceive {
+    /// Returns how many bytes have been delivered.
+    pub(crate) fn arrived(self) -> u64 {
+        self.arrived
+    }
+
     /// Returns how many bytes of the message are to be delivered.
     fn wanted(&self, buffer: &Buffer) -> u64 {
         self.message.min(buffer.len() as u64)

@@ -30,6 +30,16 @@ impl Engine {
         self.requests.get(id).filter(|request| !request.is_complete()).map(describe)
     }
 
+    /// Returns how many bytes of a long message have arrived, or were passed to rails; 0 before
+    /// and after its transfer.
+    pub fn bytes_moved(&self, request: RequestId) -> u64 {
+        match self.requests.get(request).map(Request::state) {
+            Some(RequestState::Filling(message)) => message.arrived(),
+            Some(RequestState::Streaming(message)) => message.handed,
+            _ => 0,
+        }
+    }
+
     /// Returns the posted receives of a message space that no message has matched, in the order of
     /// posting.
     pub fn posted(&self, slot: ContextSlot) -> Vec<RequestDescription> {

@@ -19,3 +19,11 @@ fn all_worlds_keep_the_promises_of_endpoints() {
 fn a_seed_is_a_world_of_endpoints() {
     assert_eq!(run(3), run(3));
 }
+
+/// The rails of this world carry about 10 bytes in a millisecond, so that batches arrive slowly. The
+/// answer to the question whether a process is there waited for a batch of another process.
+#[test]
+fn a_batch_that_arrives_slowly_holds_up_no_other_process() {
+    let report = run(241);
+    assert!(report.is_ok(), "{report:?}");
+}

@@ -510,6 +510,14 @@ impl EndpointHost for SimulatedProcess {
         self.engine.borrow_mut().detach(request);
     }
 
+    fn arrived_from(&self, space: ContextSlot, gate: GateId) -> u32 {
+        self.engine.borrow().next_arrival(space, gate)
+    }
+
+    fn bytes_moved(&self, request: RequestId) -> u64 {
+        self.engine.borrow().bytes_moved(request)
+    }
+
     fn is_complete(&self, request: RequestId) -> bool {
         self.engine.borrow().is_complete(request)
     }

@@ -366,7 +366,7 @@ impl ConnectionWorld {
             limit.map(Duration::from_millis),
         );
         match set {
-            Ok(()) => model.keepalive = limit,
+            Ok(()) => model.keepalive = model.keepalive.into_iter().chain(limit).min(),
             Err(error) if error.class == ErrorClass::Arg => {}
             Err(error) => return Err(refused("keepalive", &error)),
         }

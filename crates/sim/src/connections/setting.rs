@@ -71,12 +71,9 @@ impl ConnectionSetting {
         if are_near { &self.numbers[..1] } else { &self.numbers[1..] }
     }
 
-    /// Whether a long message may take so long that the answer behind it comes too late.
+    /// Whether the question to a silent process and its answer may take half a second on their way.
     pub fn is_slow(&self) -> bool {
-        self.delay_max > 3
-            || self.room < 3
-            || self.paces.iter().any(|pace| *pace > 2)
-            || self.rails.iter().any(|rail| rail.packet_bytes_max < 4096)
+        self.delay_max > 30
     }
 
     /// Whether nothing fails in this world.
