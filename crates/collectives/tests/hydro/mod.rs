@@ -108,8 +108,7 @@ struct World {
 impl World {
     fn new(run: Run, processes: u32) -> Self {
         let rows = (1..=processes)
-            .filter(|rows| processes.is_multiple_of(*rows) && rows * rows <= processes)
-            .next_back()
+            .rfind(|rows| processes.is_multiple_of(*rows) && rows * rows <= processes)
             .unwrap_or(1);
         let together = NODE_CORES / run.threads;
         let layout = ProcessLayout::by(processes, |rank| rank / together);
