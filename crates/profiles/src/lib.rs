@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod advice;
+mod collective_kind;
 pub mod history;
 mod html;
 mod page;
@@ -19,6 +20,7 @@ mod words;
 use serde::{Deserialize, Serialize};
 
 pub use advice::Advice;
+pub use collective_kind::CollectiveKind;
 pub use summary::{CallSummary, LateRank, TimeSplit};
 
 use history::RunComparison;
