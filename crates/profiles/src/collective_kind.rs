@@ -1,6 +1,6 @@
 //! Which functions are collective operations, by their names.
 
-/// The kinds of collective operations, by who needs data of whom.
+/// The kinds of collective operations, by the direction of their data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CollectiveKind {
     /// All members wait for all, without data.
