@@ -1,13 +1,13 @@
 // Work of every kind that a trace shows, in known amounts: data of collective operations, many
-// small messages at once, large messages, unexpected messages, calls for files, user-level threads.
-// The argument is the name of a file. For scenarios.
+// small messages at once, large messages, unexpected messages, calls for files, a window,
+// user-level threads. The argument is the name of a file. For scenarios.
 #include <combray_threads.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SMALL = 40, LARGE = 4 << 20, UNEXPECTED = 30, WRITES = 5, BLOCK = 4096, THREADS = 3 };
+enum { SMALL = 40, LARGE = 4 << 20, UNEXPECTED = 30, WRITES = 5, BLOCK = 4096, THREADS = 3, PUTS = 10, PUT = 64 };
 
 static int rank, size;
 static char large[LARGE];
@@ -81,6 +81,22 @@ static void use_file(const char *name) {
     MPI_File_close(&file);
 }
 
+// Rank 0 puts PUTS blocks into the window of rank 1, and adds a number.
+static void use_window(void) {
+    char *memory;
+    MPI_Win window;
+    MPI_Win_allocate((PUTS + 1) * PUT, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
+    MPI_Win_fence(0, window);
+    if (rank == 0) {
+        long one = 1;
+        for (int number = 0; number < PUTS; number++)
+            MPI_Put(large, PUT, MPI_CHAR, 1, (MPI_Aint)number * PUT, PUT, MPI_CHAR, window);
+        MPI_Accumulate(&one, 1, MPI_LONG, 1, PUTS * PUT, 1, MPI_LONG, MPI_SUM, window);
+    }
+    MPI_Win_fence(0, window);
+    MPI_Win_free(&window);
+}
+
 static void *work(void *unused) {
     volatile double sum = 0;
     for (int step = 0; step < 100000; step++)
@@ -108,6 +124,7 @@ int main(int argc, char **argv) {
     operate_together();
     exchange();
     use_file(argv[1]);
+    use_window();
     run_threads();
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Finalize();

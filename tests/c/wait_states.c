@@ -11,7 +11,7 @@ enum { LARGE = 1 << 20, LATE = 1 };
 
 static int rank, size;
 static long milliseconds;
-static char large[LARGE];
+static char large[LARGE], more[LARGE];
 
 // The rank that the others wait for computes; `late` is that rank.
 static void compute_on(int late) {
@@ -37,14 +37,42 @@ static void late_sender_large(void) {
     late_sender(LARGE);
 }
 
-static void late_sender_nonblocking(void) {
+static void late_sender_with_requests(int bytes) {
     MPI_Request request = MPI_REQUEST_NULL;
     if (rank == 0)
-        MPI_Irecv(large, 8, MPI_CHAR, LATE, 3, MPI_COMM_WORLD, &request);
+        MPI_Irecv(large, bytes, MPI_CHAR, LATE, 3, MPI_COMM_WORLD, &request);
     compute_on(LATE);
     if (rank == LATE)
-        MPI_Send(large, 8, MPI_CHAR, 0, 3, MPI_COMM_WORLD);
+        MPI_Send(large, bytes, MPI_CHAR, 0, 3, MPI_COMM_WORLD);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void late_sender_nonblocking(void) {
+    late_sender_with_requests(8);
+}
+
+static void late_sender_nonblocking_large(void) {
+    late_sender_with_requests(LARGE);
+}
+
+// Rank 0 waits for the second message of the late rank while the first one is there.
+static void wrong_order(int bytes) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (rank == LATE)
+        MPI_Isend(more, bytes, MPI_CHAR, 0, 4, MPI_COMM_WORLD, &request);
+    MPI_Barrier(MPI_COMM_WORLD);
+    late_sender(bytes);
+    if (rank == 0)
+        MPI_Recv(more, bytes, MPI_CHAR, LATE, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void wrong_order_small(void) {
+    wrong_order(8);
+}
+
+static void wrong_order_large(void) {
+    wrong_order(LARGE);
 }
 
 static void late_receiver_small(void) {
@@ -75,9 +103,8 @@ static void wait_at_nxn(void) {
 }
 
 static void wait_at_nxn_large(void) {
-    static char all[LARGE];
     compute_on(LATE);
-    MPI_Alltoall(large, LARGE / size, MPI_CHAR, all, LARGE / size, MPI_CHAR, MPI_COMM_WORLD);
+    MPI_Alltoall(large, LARGE / size, MPI_CHAR, more, LARGE / size, MPI_CHAR, MPI_COMM_WORLD);
 }
 
 static void early_reduce(void) {
@@ -86,16 +113,26 @@ static void early_reduce(void) {
     MPI_Reduce(&part, &sum, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
 }
 
+static void early_reduce_large(void) {
+    compute_on(LATE);
+    MPI_Reduce(large, more, LARGE, MPI_SIGNED_CHAR, MPI_MAX, 0, MPI_COMM_WORLD);
+}
+
+static void late_broadcast_small(void) {
+    compute_on(LATE);
+    MPI_Bcast(large, 8, MPI_CHAR, LATE, MPI_COMM_WORLD);
+}
+
 static void late_broadcast(void) {
     compute_on(LATE);
     MPI_Bcast(large, LARGE, MPI_CHAR, LATE, MPI_COMM_WORLD);
 }
 
 // The late rank computes while it holds the lock.
-static void lock_held(void) {
+static void put_under_lock(int bytes) {
     MPI_Win window;
-    int *memory;
-    MPI_Win_allocate(sizeof *memory, sizeof *memory, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
+    char *memory;
+    MPI_Win_allocate(LARGE, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
     if (rank == LATE)
         MPI_Win_lock(MPI_LOCK_EXCLUSIVE, LATE, 0, window);
     MPI_Barrier(MPI_COMM_WORLD);
@@ -103,12 +140,19 @@ static void lock_held(void) {
     if (rank == LATE) {
         MPI_Win_unlock(LATE, window);
     } else if (rank == 0) {
-        int one = 1;
         MPI_Win_lock(MPI_LOCK_EXCLUSIVE, LATE, 0, window);
-        MPI_Put(&one, 1, MPI_INT, LATE, 0, 1, MPI_INT, window);
+        MPI_Put(large, bytes, MPI_CHAR, LATE, 0, bytes, MPI_CHAR, window);
         MPI_Win_unlock(LATE, window);
     }
     MPI_Win_free(&window);
+}
+
+static void lock_held(void) {
+    put_under_lock(8);
+}
+
+static void lock_held_large(void) {
+    put_under_lock(LARGE);
 }
 
 // The late rank computes in one phase; another phase has none that is late.
@@ -148,10 +192,12 @@ static const struct {
     const char *name;
     void (*run)(void);
 } PROGRAMS[] = {
-    PROGRAM(late_sender_small),   PROGRAM(late_sender_large),   PROGRAM(late_sender_nonblocking),
-    PROGRAM(late_receiver_small), PROGRAM(late_receiver_large), PROGRAM(wait_at_barrier),
-    PROGRAM(wait_at_nxn),         PROGRAM(wait_at_nxn_large),   PROGRAM(early_reduce),
-    PROGRAM(late_broadcast),      PROGRAM(lock_held),           PROGRAM(phases),
+    PROGRAM(late_sender_small),   PROGRAM(late_sender_large),    PROGRAM(late_sender_nonblocking),
+    PROGRAM(wrong_order_small),   PROGRAM(wrong_order_large),    PROGRAM(late_sender_nonblocking_large),
+    PROGRAM(late_receiver_small), PROGRAM(late_receiver_large),  PROGRAM(wait_at_barrier),
+    PROGRAM(wait_at_nxn),         PROGRAM(wait_at_nxn_large),    PROGRAM(early_reduce),
+    PROGRAM(early_reduce_large),  PROGRAM(late_broadcast_small), PROGRAM(late_broadcast),
+    PROGRAM(lock_held),           PROGRAM(lock_held_large),      PROGRAM(phases),
     PROGRAM(in_turns),            PROGRAM(balanced),
 };
 

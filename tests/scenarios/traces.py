@@ -20,14 +20,20 @@ KINDS = {
     "late_sender_small": ("late_sender", "MPI_Recv"),
     "late_sender_large": ("late_sender", "MPI_Recv"),
     "late_sender_nonblocking": ("late_sender", "MPI_Wait"),
+    "late_sender_nonblocking_large": ("late_sender", "MPI_Wait"),
+    "wrong_order_small": ("wrong_order", "MPI_Recv"),
+    "wrong_order_large": ("wrong_order", "MPI_Recv"),
     "late_receiver_small": ("late_receiver", "MPI_Ssend"),
     "late_receiver_large": ("late_receiver", "MPI_Send"),
     "wait_at_barrier": ("wait_at_barrier", "MPI_Barrier"),
     "wait_at_nxn": ("wait_at_n_x_n", "MPI_Allreduce"),
     "wait_at_nxn_large": ("wait_at_n_x_n", "MPI_Alltoall"),
     "early_reduce": ("early_reduce", "MPI_Reduce"),
+    "early_reduce_large": ("early_reduce", "MPI_Reduce"),
+    "late_broadcast_small": ("late_broadcast", "MPI_Bcast"),
     "late_broadcast": ("late_broadcast", "MPI_Bcast"),
     "lock_held": ("wait_for_window", "MPI_Win_lock"),
+    "lock_held_large": ("wait_for_window", "MPI_Win_lock"),
 }
 
 
@@ -298,11 +304,12 @@ def traces_are_exported(runner):
             assert lines[0] == "2 init" and lines[-1] == "2 finalize", lines
 
 
-def traced_work(runner, count, folder, *before):
+def traced_work(runner, count, folder, *before, options=()):
     """Runs tests/c/traced_work.c with a trace; returns the file, the findings and all events by rank."""
     file = os.path.join(folder, "run.pftrace")
     words = [*before, str(runner.build / "traced_work"), os.path.join(folder, "data")]
-    code, output, _ = run([*runner.mpiexec, "--oversubscribe", "--trace", file, "-n", str(count), *words], timeout=60)
+    job = [*runner.mpiexec, "--oversubscribe", *options, "--trace", file, "-n", str(count), *words]
+    code, output, _ = run(job, timeout=60)
     assert (code, output) == (0, ""), output
     code, output, _ = run([combray(runner), "trace", "--json", file], timeout=60)
     found = json.loads(output)
@@ -366,6 +373,19 @@ def packets_of_rails_are_in_the_timeline(runner):
         sent = sum(event.get("messages", 0) for event in packets)
         submitted = sum(event["kind"] == "send" for event in ranks[0])
         assert 0 < sent <= submitted, (sent, submitted)
+
+
+def served_operations_are_in_the_timeline(runner):
+    needs_combray(runner)
+    with tempfile.TemporaryDirectory(dir=runner.build) as folder:
+        # While the order is recorded, windows use messages: the target carries out the operations.
+        options = ("--record-order", os.path.join(folder, "recording"))
+        _, found, ranks = traced_work(runner, 2, folder, options=options)
+        served = {one["name"]: one for one in found["work"] if one["kind"] == "served operation"}
+        put, summed = served["put"], served["accumulate"]
+        assert (put["times"], put["bytes"], summed["times"], summed["bytes"]) == (10, 640, 1, 8), served
+        spans = [event for event in ranks[1] if event.get("track") == "served operations" and event["name"] == "put"]
+        assert len(spans) == 10 and all(event["peer"] == 0 for event in spans), spans
 
 
 def openmp_regions_have_their_places(runner):
@@ -525,6 +545,7 @@ SCENARIOS = [
     traces_are_exported,
     all_kinds_of_work_are_in_one_timeline,
     packets_of_rails_are_in_the_timeline,
+    served_operations_are_in_the_timeline,
     openmp_regions_have_their_places,
     archives_of_otf2_have_all_events,
     efficiencies_are_those_of_known_programs,

@@ -692,9 +692,9 @@ impl Engine {
     }
 
     /// Returns how many receives wait for their message. Takes time in proportion to the number of
-    /// requests.
+    /// contexts.
     pub fn posted_receives(&self) -> usize {
-        self.requests.iter().filter(|request| request.is_posted()).count()
+        self.contexts.iter().map(|(_, context)| context.matching.posted_count()).sum()
     }
 
     /// Returns the bytes of eager messages sent, and received or dropped, since the start. Computed

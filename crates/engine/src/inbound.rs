@@ -67,7 +67,23 @@ impl Engine {
     #[inline(always)]
     fn handle_lone(&mut self, gate: GateId, packet: SharedBytes<'_>) -> bool {
         let Some(message) = LoneMessage::parse(packet) else { return false };
-        match self.take_next(gate, message) {
+        let next = self.take_next::<false>(gate, message);
+        self.count_lone(next)
+    }
+
+    /// [`handle_lone`](Self::handle_lone) while matches are observed.
+    #[inline(never)]
+    fn handle_observed(&mut self, gate: GateId, packet: SharedBytes<'_>) -> bool {
+        let Some(message) = LoneMessage::parse(packet) else { return false };
+        let next = self.take_next::<true>(gate, message);
+        self.count_lone(next)
+    }
+
+    /// Counts a message that came alone in its packet, and was delivered if it is not `None`.
+    /// Returns whether it was.
+    #[inline(always)]
+    fn count_lone(&mut self, next: Option<NextMessage>) -> bool {
+        match next {
             Some(NextMessage::Received) => self.counters.lone_received.add(1),
             Some(NextMessage::Unexpected) => self.counters.packets_parsed.add(1),
             None => return false,
@@ -76,29 +92,40 @@ impl Engine {
     }
 
     /// Delivers a short message if it is next in its flow. Returns what became of it, or `None`
-    /// without effect.
+    /// without effect. `IS_OBSERVED`: whether matches are observed, which costs the others nothing.
     #[inline(always)]
-    fn take_next(&mut self, gate: GateId, message: LoneMessage<'_>) -> Option<NextMessage> {
+    fn take_next<const IS_OBSERVED: bool>(
+        &mut self,
+        gate: GateId,
+        message: LoneMessage<'_>,
+    ) -> Option<NextMessage> {
         let LoneMessage { flow, tag, sequence, payload } = message;
         let (place, generation) = (flow & FLOW_INDEX_MASK, flow >> FLOW_INDEX_BITS);
         let (current, state) = self.in_flows.peek_mut(place)?;
         let is_next = current & FLOW_GENERATION_MASK == generation
-            && state.lone_gate == gate
+            && (if IS_OBSERVED { state.gate } else { state.lone_gate }) == gate
             && state.sequence == sequence
             && state.early.is_empty();
         if !is_next {
             return None;
         }
         let source = state.source;
-        let context = &mut self.contexts[state.context.0];
+        let slot = state.context;
+        let context = &mut self.contexts[slot.0];
         let posted = context.matching.match_posted(&mut self.requests, source, tag);
         state.sequence = sequence.wrapping_add(1);
         let Some(index) = posted else {
-            let context = state.context;
             let body = ArrivalBody::Eager { data: payload, synchronous: None };
-            self.keep_unexpected(Arrival { gate, context, source, tag, body });
+            self.keep_unexpected(Arrival { gate, context: slot, source, tag, body });
             return Some(NextMessage::Unexpected);
         };
+        if IS_OBSERVED {
+            let message = IncomingMessage { gate, source, tag, bytes: payload.len() as u64 };
+            let receive = self.requests[index].as_matched();
+            for observer in &self.match_observers {
+                observer.message_matched(context.matching.id, receive, &message);
+            }
+        }
         let receive = &mut self.requests[index];
         receive.take_whole(gate, source, tag, payload);
         if receive.is_detached() || context.closing {
@@ -112,12 +139,15 @@ impl Engine {
 
     #[inline(never)]
     fn handle_records(&mut self, gate: GateId, packet: SharedBytes<'_>) -> Result<(), Malformed> {
+        if !self.match_observers.is_empty() && self.handle_observed(gate, packet) {
+            return Ok(());
+        }
         self.counters.packets_parsed.add(1);
         let mut number = None;
         let mut records = Records::new(packet);
         loop {
             if let Some((message, length)) = records.peek_message()
-                && let Some(next) = self.take_next(gate, message)
+                && let Some(next) = self.take_next::<false>(gate, message)
             {
                 records.pass_over(length);
                 self.counters.eager_received.add(u64::from(next == NextMessage::Received));

@@ -23,6 +23,8 @@ pub(crate) struct Matching {
     pub rank: u32,
     posted: Bins<0>,
     posted_wild: List<0>,
+    /// The number of receives in `posted_wild`.
+    posted_wild_held: usize,
     arrived: Bins<BY_BIN>,
     by_arrival: List<BY_ARRIVAL>,
     postings: u64,
@@ -58,6 +60,7 @@ impl Matching {
             rank,
             posted: Bins::new(),
             posted_wild: List::EMPTY,
+            posted_wild_held: 0,
             arrived: Bins::new(),
             by_arrival: List::EMPTY,
             postings: 0,
@@ -81,6 +84,7 @@ impl Matching {
     pub(crate) fn post(&mut self, requests: &mut Requests, index: u32) {
         let request = &requests[index];
         if request.is_wild() {
+            self.posted_wild_held += 1;
             self.posted_wild.push_back(requests, index);
         } else {
             let (source, tag) = (request.source, request.tag);
@@ -89,10 +93,16 @@ impl Matching {
         }
     }
 
+    /// Returns the number of posted receives.
+    pub(crate) fn posted_count(&self) -> usize {
+        self.posted.held + self.posted_wild_held
+    }
+
     /// Removes a posted receive.
     pub(crate) fn withdraw(&mut self, requests: &mut Requests, index: u32) {
         let request = &requests[index];
         if request.is_wild() {
+            self.posted_wild_held -= 1;
             self.posted_wild.remove(requests, index);
         } else {
             let key = (request.source, request.tag);
@@ -153,6 +163,7 @@ impl Matching {
             self.posted.remove(requests, exact, (source, tag));
             Some(exact)
         } else {
+            self.posted_wild_held -= 1;
             self.posted_wild.remove(requests, wild);
             Some(wild)
         }

@@ -144,8 +144,7 @@ unsafe fn enter_with<const N: usize>(
         Err(failure) => fail(&call, failure),
     };
     if !admission.is_nothing() {
-        code = code_with_devices(fail, &call, code);
-        admission.end(library, code);
+        code = admission.end_with(fail, &call, code);
     }
     drop(visit);
     code
@@ -350,11 +349,31 @@ impl Admission {
         }
     }
 
+    /// Does what is left to do after a call whose buffers may lie in memory of graphics processors,
+    /// and which returned `code`. Returns the code that the program gets.
+    #[cold]
+    #[inline(never)]
+    fn end_with(self, fail: fn(&Call, Failure) -> c_int, call: &Call, code: c_int) -> c_int {
+        let admitted = self.into_call();
+        let code = match admitted.then & DEVICES {
+            0 => code,
+            _ => code_with_devices(fail, call, code),
+        };
+        admitted.end(call.library, code);
+        code
+    }
+
     /// Does what is left to do after the call, which returned `code`.
     #[cold]
     #[inline(never)]
     fn end(self, library: &'static LibraryState, code: c_int) {
-        let AdmittedCall { checked, then } = self.into_call();
+        self.into_call().end(library, code);
+    }
+}
+
+impl AdmittedCall {
+    fn end(self, library: &'static LibraryState, code: c_int) {
+        let Self { checked, then } = self;
         let _guard = (then & LOCKED != 0).then(|| Guard::of_held(library));
         if let Some(seen) = checked {
             seen.end(code);

@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod advice;
+mod collective_kind;
 mod energy;
 pub mod history;
 mod html;
@@ -20,6 +21,7 @@ mod words;
 use serde::{Deserialize, Serialize};
 
 pub use advice::Advice;
+pub use collective_kind::CollectiveKind;
 pub use summary::{CallSummary, LateRank, TimeSplit};
 
 use history::RunComparison;

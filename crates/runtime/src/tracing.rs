@@ -140,9 +140,12 @@ impl Trace {
     /// Records that a thread has entered a function at `now`, in [`ticks`]. `communicator`: the
     /// number of the communicator, if it is a blocking collective operation.
     pub fn note_call(&self, now: u64, thread: u64, place: u32, communicator: Option<u64>) {
-        let mut ring = self.0.ring.borrow_mut();
-        let operation = communicator.map(|communicator| ring.operation(communicator));
-        ring.note(now, &TraceEvent::CallBegan { thread, place, operation });
+        self.0.ring.borrow_mut().note_call(now, thread, place, communicator);
+    }
+
+    /// Records that a thread has left the function that it entered last, at `now`, in [`ticks`].
+    pub fn note_return(&self, now: u64, thread: u64) {
+        self.0.ring.borrow_mut().note_return(now, thread);
     }
 
     /// Records the data of the collective operation that a thread has entered at `now`, in
@@ -151,8 +154,15 @@ impl Trace {
         self.note(now, &TraceEvent::Exchanged(exchange));
     }
 
+    /// Whether there is something for [`note_others`](Self::note_others) at `now`, in [`ticks`].
+    #[inline]
+    pub fn has_others(&self, now: u64) -> bool {
+        spans::are_pending() || now >= self.0.samples.due.get()
+    }
+
     /// Records what other threads have done, and the counters if it is time, at `now`, in
     /// [`ticks`].
+    #[cold]
     pub fn note_others(&self, now: u64, runtime: &Runtime, instruments: &Instruments) {
         if spans::are_pending() {
             self.note_spans();
@@ -162,13 +172,13 @@ impl Trace {
         }
     }
 
-    #[cold]
     fn note_spans(&self) {
         for span in spans::take() {
             let Span { track, name, peer, bytes, begun, ended, function } = span;
             let track = match track {
                 SpanTrack::Copies => TraceTrack::Copies,
                 SpanTrack::Files => TraceTrack::Files,
+                SpanTrack::Served => TraceTrack::Served,
                 SpanTrack::Helper(number) => TraceTrack::Helper(number),
                 SpanTrack::Processor(number) => TraceTrack::Processor(number),
                 SpanTrack::Team(number) => TraceTrack::Team(number),
@@ -199,7 +209,6 @@ impl Trace {
         })
     }
 
-    #[cold]
     fn note_counters(&self, now: u64, runtime: &Runtime, instruments: &Instruments) {
         let Samples { pace, values, due, memory_due } = &self.0.samples;
         due.set(now + pace.ticks_in(SAMPLED_EVERY));

@@ -136,7 +136,7 @@ pub fn start(
     }
     if guidance.records {
         runtime.record(RecordingScope::Everything);
-    } else if guidance.profiles || guidance.traces {
+    } else if guidance.profiles {
         runtime.record(RecordingScope::Messages);
     }
     tries.connect(&mut runtime, &job)?;

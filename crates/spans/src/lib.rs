@@ -41,6 +41,8 @@ pub enum SpanTrack {
     Copies,
     /// The system calls for files.
     Files,
+    /// One-sided operations of other processes on the memory of this one.
+    Served,
     /// The thread of this number, which makes progress while the program computes.
     Helper(u64),
     /// A processor on which user-level threads run, by its number.

@@ -30,11 +30,21 @@ impl<K: Eq + Hash> RecentCounts<K> {
             return number;
         }
         let number = self.older.remove(&key).unwrap_or(0);
+        self.set(key, number.wrapping_add(1));
+        number
+    }
+
+    /// Removes a key, and returns how often it was counted.
+    pub(crate) fn take(&mut self, key: &K) -> u32 {
+        self.recent.remove(key).or_else(|| self.older.remove(key)).unwrap_or(0)
+    }
+
+    /// Sets how often a key was counted.
+    pub(crate) fn set(&mut self, key: K, count: u32) {
         if self.recent.len() >= RECENT_MAX {
             self.older = std::mem::take(&mut self.recent);
         }
-        self.recent.insert(key, number.wrapping_add(1));
-        number
+        self.recent.insert(key, count);
     }
 }
 
@@ -50,5 +60,9 @@ mod tests {
             assert_eq!(counts.count(turn + 1), 0);
             assert!(counts.recent.len() <= RECENT_MAX && counts.older.len() <= RECENT_MAX);
         }
+        let counted = counts.take(&0);
+        assert_eq!((counted, counts.take(&0)), (10 * RECENT_MAX as u32, 0));
+        counts.set(0, counted);
+        assert_eq!(counts.count(0), counted);
     }
 }

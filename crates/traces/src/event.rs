@@ -4,6 +4,8 @@
 use profiles::WaitCause;
 use wire::take_number;
 
+use crate::flows::ReadFlows;
+
 /// Something that happened on a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraceEvent {
@@ -107,6 +109,8 @@ pub enum TraceTrack {
     Copies,
     /// The system calls for files.
     Files,
+    /// One-sided operations of other processes on the memory of this one.
+    Served,
     /// A thread of this number that makes progress while the program computes.
     Helper(u64),
     /// A processor on which threads of `combray_threads.h` run, by its number.
@@ -198,6 +202,7 @@ impl TraceTrack {
         match self {
             TraceTrack::Copies => "copies".to_owned(),
             TraceTrack::Files => "file calls".to_owned(),
+            TraceTrack::Served => "served operations".to_owned(),
             TraceTrack::Helper(_) => "helper".to_owned(),
             TraceTrack::Processor(number) => format!("processor {number}"),
             TraceTrack::Team(number) => format!("{TEAM}{number}"),
@@ -209,6 +214,7 @@ impl TraceTrack {
         match self {
             TraceTrack::Copies => "copy",
             TraceTrack::Files => "file call",
+            TraceTrack::Served => "served operation",
             TraceTrack::Helper(_) => "helper",
             TraceTrack::Processor(_) => "user-level thread",
             TraceTrack::Team(_) => "OpenMP",
@@ -220,6 +226,7 @@ impl TraceTrack {
         Some(match name {
             "copies" => TraceTrack::Copies,
             "file calls" => TraceTrack::Files,
+            "served operations" => TraceTrack::Served,
             "helper" => TraceTrack::Helper(helper),
             _ => match name.strip_prefix(TEAM) {
                 Some(number) => TraceTrack::Team(number.parse().ok()?),
@@ -235,6 +242,7 @@ impl TraceTrack {
             TraceTrack::Helper(number) => [2, number],
             TraceTrack::Processor(number) => [3, number],
             TraceTrack::Team(number) => [4, number],
+            TraceTrack::Served => [5, 0],
         }
     }
 
@@ -245,6 +253,7 @@ impl TraceTrack {
             2 => TraceTrack::Helper(number),
             3 => TraceTrack::Processor(number),
             4 => TraceTrack::Team(number),
+            5 => TraceTrack::Served,
             _ => return None,
         })
     }
@@ -289,67 +298,60 @@ pub(crate) fn cause_named(name: &str, peer: Option<u32>) -> Option<WaitCause> {
     WaitCause::ALL.into_iter().find(|cause| name_of_wait(*cause, peer) == name)
 }
 
-/// The bytes of an encoded event.
-#[derive(Debug)]
-pub(crate) struct EventBytes {
-    bytes: [u8; EVENT_BYTES_MAX],
-    length: usize,
+/// An upper bound of the length of an encoded event, in bytes. An event has at most nine numbers of
+/// at most ten bytes, and its encoding may write up to a word after it.
+pub(crate) const EVENT_BYTES_MAX: usize = 90 + size_of::<u64>();
+
+/// The kinds of encoded events that are frequent.
+pub(crate) mod kinds {
+    pub(crate) const CALL_BEGAN: u8 = 0;
+    pub(crate) const CALL_ENDED: u8 = 1;
+    pub(crate) const SENT: u8 = 3;
+    pub(crate) const MATCHED: u8 = 4;
+    pub(crate) const NEXT_SENT: u8 = 15;
+    pub(crate) const NEXT_MATCHED: u8 = 16;
 }
 
-/// The maximum length of an encoded event, in bytes: a power of two. An event has at most nine
-/// numbers of at most ten bytes.
-pub(crate) const EVENT_BYTES_MAX: usize = 128;
+/// What earlier events of a chunk say about messages.
+#[derive(Debug)]
+pub(crate) struct KnownMessages {
+    sent: ReadFlows,
+    matched: ReadFlows,
+}
 
-impl EventBytes {
-    pub(crate) const EMPTY: Self = Self { bytes: [0; EVENT_BYTES_MAX], length: 0 };
-
-    /// Returns the bytes of the event that was encoded last.
-    #[inline]
-    pub(crate) fn as_slice(&self) -> &[u8] {
-        &self.bytes[..self.length.min(EVENT_BYTES_MAX)]
-    }
-
-    /// Appends a number as `wire::push_number` does. The mask takes the place of a check, as an
-    /// event is shorter.
-    #[inline(always)]
-    fn push(&mut self, mut number: u64) {
-        while number >= 0x80 {
-            self.bytes[self.length & (EVENT_BYTES_MAX - 1)] = number as u8 | 0x80;
-            self.length += 1;
-            number >>= 7;
-        }
-        self.bytes[self.length & (EVENT_BYTES_MAX - 1)] = number as u8;
-        self.length += 1;
+impl KnownMessages {
+    /// Makes the state at the beginning of a chunk.
+    pub(crate) fn none() -> Self {
+        Self { sent: ReadFlows::new(), matched: ReadFlows::new() }
     }
 }
 
 impl TraceEvent {
-    /// Encodes the event, which happened `passed` units of time after the one before.
-    #[inline]
-    pub(crate) fn write(&self, passed: u64, bytes: &mut EventBytes) {
+    /// Encodes the event, which happened `passed` units of time after the one before, as numbers
+    /// that `push` gets and encodes in the form of `wire::push_number`.
+    pub(crate) fn write(&self, passed: u64, mut push: impl FnMut(u64)) {
         let mut numbers = |kind: u8, fields: &[u64]| {
-            bytes.length = 0;
-            bytes.push(kind.into());
-            bytes.push(passed);
-            fields.iter().for_each(|field| bytes.push(*field));
+            push(kind.into());
+            push(passed);
+            fields.iter().for_each(|field| push(*field));
         };
         match *self {
             TraceEvent::CallBegan { thread, place, operation: None } => {
-                numbers(0, &[thread, place.into()]);
+                numbers(kinds::CALL_BEGAN, &[thread, place.into()]);
             }
             TraceEvent::CallBegan { thread, place, operation: Some(operation) } => {
                 let TracedOperation { communicator, number } = operation;
                 numbers(5, &[thread, place.into(), communicator, number.into()]);
             }
-            TraceEvent::CallEnded { thread } => numbers(1, &[thread]),
+            TraceEvent::CallEnded { thread } => numbers(kinds::CALL_ENDED, &[thread]),
             TraceEvent::Waited { thread, cause, peer, lasted } => {
                 numbers(2, &[thread, cause as u64, number_of(peer), lasted]);
             }
             TraceEvent::Waiting { thread, cause, peer, lasted } => {
                 numbers(8, &[thread, cause as u64, number_of(peer), lasted]);
             }
-            TraceEvent::Sent(message) => numbers(3, &message.numbers()),
-            TraceEvent::Matched(message) => numbers(4, &message.numbers()),
+            TraceEvent::Sent(message) => numbers(kinds::SENT, &message.numbers()),
+            TraceEvent::Matched(message) => numbers(kinds::MATCHED, &message.numbers()),
             TraceEvent::PhaseBegan { name } => numbers(6, &[name.into()]),
             TraceEvent::PhaseEnded => numbers(7, &[]),
             TraceEvent::Exchanged(TracedExchange { thread, root, sent, received }) => {
@@ -375,13 +377,13 @@ impl TraceEvent {
     }
 
     /// Takes an event off the front, with the time since the one before. `None` if the bytes are
-    /// not an event.
-    pub(crate) fn read(bytes: &mut &[u8]) -> Option<(u64, Self)> {
+    /// not an event. `known` is about the events before it in its chunk.
+    pub(crate) fn read(bytes: &mut &[u8], known: &mut KnownMessages) -> Option<(u64, Self)> {
         let (kind, rest) = bytes.split_first()?;
         *bytes = rest;
         let passed = take_number(bytes)?;
-        let event = match kind {
-            0 | 5 => {
+        let event = match *kind {
+            kinds::CALL_BEGAN | 5 => {
                 let (thread, place) = (take_number(bytes)?, take_number(bytes)?.try_into().ok()?);
                 let mut operation = None;
                 if *kind == 5 {
@@ -391,19 +393,25 @@ impl TraceEvent {
                 }
                 TraceEvent::CallBegan { thread, place, operation }
             }
-            1 => TraceEvent::CallEnded { thread: take_number(bytes)? },
+            kinds::CALL_ENDED => TraceEvent::CallEnded { thread: take_number(bytes)? },
             2 | 8 => {
                 let thread = take_number(bytes)?;
                 let cause = *WaitCause::ALL.get(usize::try_from(take_number(bytes)?).ok()?)?;
                 let peer = rank_of(take_number(bytes)?)?;
                 let lasted = take_number(bytes)?;
-                match kind {
+                match *kind {
                     2 => TraceEvent::Waited { thread, cause, peer, lasted },
                     _ => TraceEvent::Waiting { thread, cause, peer, lasted },
                 }
             }
-            3 => TraceEvent::Sent(TracedMessage::read(bytes)?),
-            4 => TraceEvent::Matched(TracedMessage::read(bytes)?),
+            kinds::SENT => TraceEvent::Sent(TracedMessage::read_whole(bytes, &mut known.sent)?),
+            kinds::MATCHED => {
+                TraceEvent::Matched(TracedMessage::read_whole(bytes, &mut known.matched)?)
+            }
+            kinds::NEXT_SENT => TraceEvent::Sent(TracedMessage::read_next(bytes, &mut known.sent)?),
+            kinds::NEXT_MATCHED => {
+                TraceEvent::Matched(TracedMessage::read_next(bytes, &mut known.matched)?)
+            }
             6 => TraceEvent::PhaseBegan { name: take_number(bytes)?.try_into().ok()? },
             7 => TraceEvent::PhaseEnded,
             9 => {
@@ -411,13 +419,7 @@ impl TraceEvent {
                 let (sent, received) = (take_number(bytes)?, take_number(bytes)?);
                 TraceEvent::Exchanged(TracedExchange { thread, root, sent, received })
             }
-            10 => {
-                let track = TraceTrack::numbered(take_number(bytes)?, take_number(bytes)?)?;
-                let (name, peer) = (short(bytes)?, rank_of(take_number(bytes)?)?);
-                let mut next = || take_number(bytes);
-                let (bytes, lasted, ago) = (next()?, next()?, next()?);
-                TraceEvent::Ran(TracedSpan { track, name, peer, bytes, lasted, ago })
-            }
+            10 => TraceEvent::Ran(TracedSpan::read(bytes)?),
             11..=13 => {
                 let (rail, peer, length) = (short(bytes)?, short(bytes)?, take_number(bytes)?);
                 let content = match kind {
@@ -460,12 +462,35 @@ fn short(bytes: &mut &[u8]) -> Option<u32> {
     take_number(bytes)?.try_into().ok()
 }
 
+impl TracedSpan {
+    fn read(bytes: &mut &[u8]) -> Option<Self> {
+        let track = TraceTrack::numbered(take_number(bytes)?, take_number(bytes)?)?;
+        let (name, peer) = (short(bytes)?, rank_of(take_number(bytes)?)?);
+        let mut next = || take_number(bytes);
+        let (bytes, lasted, ago) = (next()?, next()?, next()?);
+        Some(Self { track, name, peer, bytes, lasted, ago })
+    }
+}
+
 impl TracedMessage {
     fn numbers(&self) -> [u64; 6] {
         // A tag that is not negative becomes a short number.
         let tag = u64::from((self.tag << 1 ^ self.tag >> 31) as u32);
         let Self { thread, context, peer, bytes, number, .. } = *self;
         [thread, context, peer.into(), tag, bytes, number.into()]
+    }
+
+    /// Reads a message with all fields, and adds it to the known ones.
+    fn read_whole(bytes: &mut &[u8], known: &mut ReadFlows) -> Option<Self> {
+        let message = Self::read(bytes)?;
+        known.add(message);
+        Some(message)
+    }
+
+    /// Reads the next message of a known flow.
+    fn read_next(bytes: &mut &[u8], known: &mut ReadFlows) -> Option<Self> {
+        let (thread, place) = (take_number(bytes)?, take_number(bytes)?);
+        known.next(place, thread, take_number(bytes)?)
     }
 
     fn read(bytes: &mut &[u8]) -> Option<Self> {
@@ -479,6 +504,8 @@ impl TracedMessage {
 
 #[cfg(test)]
 mod tests {
+    use wire::push_number;
+
     use super::*;
 
     fn any_number(random: &mut fastrand::Rng) -> u64 {
@@ -556,21 +583,20 @@ mod tests {
         for _ in 0..10_000 {
             let (event, passed) = (any(&mut random), any_number(&mut random));
             let mut bytes = Vec::new();
-            let mut encoded = EventBytes::EMPTY;
-            event.write(passed, &mut encoded);
-            bytes.extend(encoded.as_slice());
+            event.write(passed, |number| push_number(number, &mut bytes));
             let mut rest = &bytes[..];
-            assert_eq!(TraceEvent::read(&mut rest), Some((passed, event)));
+            let known = &mut KnownMessages::none();
+            assert_eq!(TraceEvent::read(&mut rest, known), Some((passed, event)));
             assert!(rest.is_empty());
             for end in 0..bytes.len() {
-                assert_eq!(TraceEvent::read(&mut &bytes[..end]), None);
+                assert_eq!(TraceEvent::read(&mut &bytes[..end], known), None);
             }
         }
     }
 
     #[test]
     fn tracks_are_found_by_their_names() {
-        let all = (0..5).map(|kind| TraceTrack::numbered(kind, 7).unwrap());
+        let all = (0..6).map(|kind| TraceTrack::numbered(kind, 7).unwrap());
         for track in all {
             assert_eq!(TraceTrack::named(&track.name(), 7), Some(track));
         }
@@ -585,8 +611,8 @@ mod tests {
         let mut random = fastrand::Rng::with_seed(2);
         for _ in 0..10_000 {
             let bytes: Vec<u8> = (0..random.usize(0..40)).map(|_| random.u8(..)).collect();
-            let mut rest = &bytes[..];
-            while TraceEvent::read(&mut rest).is_some() {}
+            let (mut rest, mut known) = (&bytes[..], KnownMessages::none());
+            while TraceEvent::read(&mut rest, &mut known).is_some() {}
         }
     }
 }

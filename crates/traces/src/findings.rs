@@ -11,9 +11,11 @@ mod operations;
 mod page;
 mod phases;
 mod picture;
+mod wrong_order;
 
 use std::collections::HashMap;
 
+use profiles::CollectiveKind;
 use serde::Serialize;
 
 use crate::alignment::AlignedTrace;
@@ -85,6 +87,9 @@ pub struct WaitFinding {
 pub enum WaitKind {
     /// A receive waited for a message that was sent later.
     LateSender,
+    /// A receive waited for a message that was sent later, while another one, which was sent before
+    /// the wait and is received after it, was there.
+    WrongOrder,
     /// A send waited for a receive that was posted later.
     LateReceiver,
     /// A barrier waited for the last member.
@@ -109,6 +114,7 @@ impl WaitKind {
     pub fn name(self) -> &'static str {
         match self {
             WaitKind::LateSender => "late sender",
+            WaitKind::WrongOrder => "wrong order",
             WaitKind::LateReceiver => "late receiver",
             WaitKind::WaitAtBarrier => "wait at barrier",
             WaitKind::WaitAtNxN => "wait at N x N",
@@ -133,18 +139,12 @@ impl WaitKind {
 
     /// Returns the kind of the waits in a collective operation.
     pub(crate) fn of_operation(function: &str) -> Self {
-        let name = function.strip_prefix("MPI_").unwrap_or(function);
-        let begins = |all: &[&str]| all.iter().any(|one| name.starts_with(one));
-        if begins(&["Barrier"]) {
-            WaitKind::WaitAtBarrier
-        } else if begins(&["Allreduce", "Allgather", "Alltoall", "Reduce_scatter"]) {
-            WaitKind::WaitAtNxN
-        } else if begins(&["Reduce", "Gather"]) {
-            WaitKind::EarlyReduce
-        } else if begins(&["Bcast", "Scatter"]) {
-            WaitKind::LateBroadcast
-        } else {
-            WaitKind::LateMember
+        match CollectiveKind::of(function) {
+            Some(CollectiveKind::Barrier) => WaitKind::WaitAtBarrier,
+            Some(CollectiveKind::AllToAll) => WaitKind::WaitAtNxN,
+            Some(CollectiveKind::AllToOne) => WaitKind::EarlyReduce,
+            Some(CollectiveKind::OneToAll) => WaitKind::LateBroadcast,
+            Some(CollectiveKind::Other) | None => WaitKind::LateMember,
         }
     }
 }
@@ -176,8 +176,9 @@ impl Findings {
         let ended = traces.iter().filter_map(|trace| trace.events.last()).map(|event| event.0);
         let (begun, ended) = (begun.min().unwrap_or(0), ended.max().unwrap_or(0));
         let operations = Operations::of(traces);
-        let summaries: Vec<RankSummary> =
+        let mut summaries: Vec<RankSummary> =
             traces.iter().map(|trace| summary(trace, (begun, ended), &operations)).collect();
+        wrong_order::mark(traces, &mut summaries);
         let mut hosts: Vec<&str> = traces.iter().map(|trace| trace.host.as_str()).collect();
         hosts.sort_unstable();
         hosts.dedup();

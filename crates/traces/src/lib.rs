@@ -6,6 +6,7 @@ mod counts;
 mod event;
 pub mod export;
 mod findings;
+mod flows;
 mod memory;
 pub mod perfetto;
 mod rank;

@@ -10,10 +10,9 @@ use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
-use memory::{Buffer, SharedMemory};
+use memory::{AddressRange, Buffer, SharedMemory};
 use wire::{Codec, codec, push_number, take_number};
 
-use crate::event::EventBytes;
 use crate::{ClockOffset, RankTrace, TraceClock, TraceEvent, TracedChunk, TracedPlace};
 
 /// The memory of one rank.
@@ -21,6 +20,8 @@ use crate::{ClockOffset, RankTrace, TraceClock, TraceEvent, TracedChunk, TracedP
 pub struct TraceMemory {
     words: Rc<SharedMemory>,
     bytes: Buffer,
+    /// The memory of `bytes`, which keeps it.
+    range: AddressRange,
     /// The number of chunks.
     pub(crate) chunks: usize,
     /// Whether a note did not fit.
@@ -102,8 +103,9 @@ impl TraceMemory {
     /// Uses shared memory with [`WORDS`](Self::WORDS) words. `None` if it is too short.
     pub fn of(words: Rc<SharedMemory>) -> Option<Self> {
         let bytes = words.buffer(0, words.len());
+        let range = *bytes.range()?;
         let chunks = (words.len().saturating_sub(NOTES_BYTES) / CHUNK_BYTES).min(CHUNKS_MAX);
-        (chunks > 0).then_some(Self { words, bytes, chunks, is_full: Cell::new(false) })
+        (chunks > 0).then_some(Self { words, bytes, range, chunks, is_full: Cell::new(false) })
     }
 
     /// Creates memory of this process alone.
@@ -158,10 +160,12 @@ impl TraceMemory {
         self.words.word(FIRST_CHUNK + 2 * chunk)
     }
 
+    #[inline(always)]
     fn length(&self, chunk: usize) -> &AtomicU32 {
         self.words.word(FIRST_CHUNK + 2 * chunk + 1)
     }
 
+    #[inline(always)]
     fn place(chunk: usize) -> usize {
         NOTES_BYTES + chunk * CHUNK_BYTES
     }
@@ -179,11 +183,28 @@ impl TraceMemory {
         self.number(chunk).store(number, Ordering::Release);
     }
 
+    /// Appends the first bytes of a word, so many, to a chunk of which `used` bytes are used, and
+    /// which has room for a word. Returns how many bytes are used then.
+    #[inline(always)]
+    pub(crate) fn append_word(
+        &self,
+        chunk: usize,
+        used: usize,
+        (word, bytes): (u64, u32),
+    ) -> usize {
+        self.range.set_bytes((Self::place(chunk) + used) as isize, word.to_le_bytes());
+        let used = used + bytes as usize;
+        self.length(chunk).store(used as u32, Ordering::Release);
+        used
+    }
+
     /// Appends an event to a chunk of which so many bytes are used, and which has room for it.
-    #[inline]
-    pub(crate) fn append(&self, chunk: usize, used: usize, event: &[u8]) {
+    /// Returns how many bytes are used then.
+    pub(crate) fn append(&self, chunk: usize, used: usize, event: &[u8]) -> usize {
         self.bytes.write(Self::place(chunk) + used, event);
-        self.length(chunk).store((used + event.len()) as u32, Ordering::Release);
+        let used = used + event.len();
+        self.length(chunk).store(used as u32, Ordering::Release);
+        used
     }
 
     /// Returns the events, and how many earlier ones were given up. Chunks that the writer gives
@@ -288,9 +309,8 @@ impl RankTrace {
             if let TraceEvent::Waiting { thread, cause, peer, lasted } = event {
                 let since = self.clock.ns(chunk.begun).saturating_sub(self.clock.ns(time));
                 let lasted = lasted.saturating_add(since);
-                let mut bytes = EventBytes::EMPTY;
-                TraceEvent::Waited { thread, cause, peer, lasted }.write(0, &mut bytes);
-                chunk.bytes.extend(bytes.as_slice());
+                let ended = TraceEvent::Waited { thread, cause, peer, lasted };
+                ended.write(0, |number| push_number(number, &mut chunk.bytes));
             }
         }
         (!chunk.bytes.is_empty()).then_some(chunk)

@@ -3,6 +3,7 @@
 use wire::codec;
 
 use crate::TraceEvent;
+use crate::event::KnownMessages;
 
 /// The trace of one rank, as it is sent to process 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -118,8 +119,8 @@ impl RankTrace {
 }
 
 fn read_chunk(begun: u64, mut bytes: &[u8], all: &mut Vec<(u64, TraceEvent)>) {
-    let mut time = begun;
-    while let Some((passed, event)) = TraceEvent::read(&mut bytes) {
+    let (mut time, mut known) = (begun, KnownMessages::none());
+    while let Some((passed, event)) = TraceEvent::read(&mut bytes, &mut known) {
         time = time.saturating_add(passed);
         all.push((time, event));
     }

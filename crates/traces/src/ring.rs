@@ -1,8 +1,11 @@
 //! The memory in which a rank records: chunks that can be read alone, of which the oldest are
 //! given up.
 
+use wire::push_number;
+
 use crate::counts::RecentCounts;
-use crate::event::{EVENT_BYTES_MAX, EventBytes};
+use crate::event::{EVENT_BYTES_MAX, kinds};
+use crate::flows::{Flows, MessageForm};
 use crate::memory::{CHUNK_BYTES, HEAD_BYTES};
 use crate::{TraceEvent, TraceMemory, TracedMessage, TracedOperation};
 
@@ -17,26 +20,25 @@ pub struct TraceRing {
     /// The number of events so far, and the time of the last one.
     events: u64,
     last: u64,
-    /// The event that is being encoded.
-    encoded: EventBytes,
-    numbers: RecentCounts<Flow>,
+    /// The event that is being encoded, if it is no frequent one.
+    encoded: Vec<u8>,
+    /// The messages sent and received.
+    sent: Flows,
+    matched: Flows,
     /// The number of operations by communicator.
     operations: RecentCounts<u64>,
 }
 
-/// Messages that are received in the order in which they were sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Flow {
-    direction: Direction,
-    context: u64,
-    peer: u32,
-    tag: i32,
-}
+/// An upper bound of the numbers that [`TraceRing::note_word`] takes in one byte.
+const ONE_BYTE: u64 = 1 << 7;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Direction {
-    Out,
-    In,
+/// An upper bound of those that it takes in two bytes.
+const TWO_BYTES: u64 = 1 << 14;
+
+/// Returns the encoding of a number below [`TWO_BYTES`] in two bytes.
+#[inline(always)]
+fn in_two_bytes(number: u64) -> u64 {
+    number & 0x7f | 0x80 | number >> 7 << 8
 }
 
 impl TraceRing {
@@ -50,8 +52,9 @@ impl TraceRing {
             used: 0,
             events: 0,
             last: now,
-            encoded: EventBytes::EMPTY,
-            numbers: RecentCounts::default(),
+            encoded: Vec::with_capacity(EVENT_BYTES_MAX),
+            sent: Flows::new(),
+            matched: Flows::new(),
             operations: RecentCounts::default(),
         };
         ring.begin_chunk();
@@ -65,40 +68,121 @@ impl TraceRing {
 
     /// Records an event that happens at `now`.
     pub fn note(&mut self, now: u64, event: &TraceEvent) {
-        if self.used + EVENT_BYTES_MAX > CHUNK_BYTES {
-            self.begin_chunk();
+        match *event {
+            TraceEvent::Sent(message) => self.note_sent(now, message),
+            TraceEvent::Matched(message) => self.note_matched(now, message),
+            _ => self.encode(now, event),
         }
-        // Clocks of cores may differ by a few units.
-        event.write(now.saturating_sub(self.last), &mut self.encoded);
-        let bytes = self.encoded.as_slice();
-        self.memory.append(self.chunk, self.used, bytes);
-        self.used += bytes.len();
-        self.events += 1;
-        self.last = self.last.max(now);
+    }
+
+    /// Records an event with all its fields.
+    #[inline(never)]
+    fn encode(&mut self, now: u64, event: &TraceEvent) {
+        let passed = self.pass(now);
+        self.encoded.clear();
+        event.write(passed, |number| push_number(number, &mut self.encoded));
+        self.used = self.memory.append(self.chunk, self.used, &self.encoded);
+    }
+
+    /// Records that a thread has entered the function at `place`, at `now`. `communicator`: the
+    /// number of the communicator, if it is a blocking collective operation.
+    #[inline]
+    pub fn note_call(&mut self, now: u64, thread: u64, place: u32, communicator: Option<u64>) {
+        let is_short = thread < ONE_BYTE && u64::from(place) < ONE_BYTE && communicator.is_none();
+        if !is_short || !self.is_soon(now) {
+            let operation = communicator.map(|communicator| TracedOperation {
+                communicator,
+                number: self.operations.count(communicator),
+            });
+            return self.encode(now, &TraceEvent::CallBegan { thread, place, operation });
+        }
+        self.note_word(now, kinds::CALL_BEGAN, (thread | u64::from(place) << 8, 2));
+    }
+
+    /// Records that a thread has left the function that it entered last, at `now`.
+    #[inline]
+    pub fn note_return(&mut self, now: u64, thread: u64) {
+        if thread >= ONE_BYTE || !self.is_soon(now) {
+            return self.encode(now, &TraceEvent::CallEnded { thread });
+        }
+        self.note_word(now, kinds::CALL_ENDED, (thread, 1));
     }
 
     /// Records that a message is sent. The number that the message has is irrelevant: the ring
     /// numbers messages.
+    #[inline]
     pub fn note_sent(&mut self, now: u64, message: TracedMessage) {
-        let number = self.number(Direction::Out, &message);
-        self.note(now, &TraceEvent::Sent(TracedMessage { number, ..message }));
+        self.make_room();
+        match self.sent.count(&message, self.begun) {
+            MessageForm::Next(place) => self.note_next(now, kinds::NEXT_SENT, place, &message),
+            MessageForm::Whole(number) => {
+                self.encode(now, &TraceEvent::Sent(TracedMessage { number, ..message }));
+            }
+        }
     }
 
     /// Records that a message is matched with its receive. The number that the message has is
     /// irrelevant: the ring numbers messages.
+    #[inline]
     pub fn note_matched(&mut self, now: u64, message: TracedMessage) {
-        let number = self.number(Direction::In, &message);
-        self.note(now, &TraceEvent::Matched(TracedMessage { number, ..message }));
+        self.make_room();
+        match self.matched.count(&message, self.begun) {
+            MessageForm::Next(place) => self.note_next(now, kinds::NEXT_MATCHED, place, &message),
+            MessageForm::Whole(number) => {
+                self.encode(now, &TraceEvent::Matched(TracedMessage { number, ..message }));
+            }
+        }
     }
 
-    /// Numbers the operation that begins on a communicator.
-    pub fn operation(&mut self, communicator: u64) -> TracedOperation {
-        TracedOperation { communicator, number: self.operations.count(communicator) }
+    /// Records the next message of the flow at a place of the table.
+    #[inline(always)]
+    fn note_next(&mut self, now: u64, kind: u8, place: u64, message: &TracedMessage) {
+        let TracedMessage { thread, bytes, .. } = *message;
+        if thread < ONE_BYTE && bytes < TWO_BYTES && self.is_soon(now) {
+            let fields = thread | place << 8 | in_two_bytes(bytes) << 16;
+            return self.note_word(now, kind, (fields, 4));
+        }
+        let passed = self.pass(now);
+        self.encoded.clear();
+        for number in [kind.into(), passed, thread, place, bytes] {
+            push_number(number, &mut self.encoded);
+        }
+        self.used = self.memory.append(self.chunk, self.used, &self.encoded);
     }
 
-    fn number(&mut self, direction: Direction, message: &TracedMessage) -> u32 {
-        let TracedMessage { context, peer, tag, .. } = *message;
-        self.numbers.count(Flow { direction, context, peer, tag })
+    /// Whether `now` is so soon after the last event that two bytes suffice for the difference.
+    #[inline(always)]
+    fn is_soon(&self, now: u64) -> bool {
+        now.saturating_sub(self.last) < TWO_BYTES
+    }
+
+    /// Records an event that happens soon, with its encoded fields and how many bytes they have, at
+    /// most five.
+    #[inline(always)]
+    fn note_word(&mut self, now: u64, kind: u8, (fields, bytes): (u64, u32)) {
+        let passed = self.pass(now);
+        let word = u64::from(kind) | in_two_bytes(passed) << 8 | fields << 24;
+        self.used = self.memory.append_word(self.chunk, self.used, (word, 3 + bytes));
+    }
+
+    /// Counts an event that happens at `now`, for which it makes room. Returns the time since the
+    /// event before.
+    #[inline(always)]
+    fn pass(&mut self, now: u64) -> u64 {
+        self.make_room();
+        // Clocks of cores may differ by a few units.
+        let passed = now.saturating_sub(self.last);
+        self.last += passed;
+        self.events += 1;
+        passed
+    }
+
+    /// Makes room for an event in the present chunk, or begins the next chunk.
+    #[inline(always)]
+    fn make_room(&mut self) {
+        if self.used > CHUNK_BYTES - EVENT_BYTES_MAX {
+            self.begin_chunk();
+        }
     }
 
     #[cold]
@@ -170,6 +254,36 @@ mod tests {
             })
             .collect();
         assert_eq!(numbers, [0, 0, 1, 0]);
+    }
+
+    /// Messages of many flows, with lengths and times of all sizes, over several chunks of which
+    /// the oldest are given up: they are read as they were recorded, and numbered in their flows.
+    #[test]
+    fn messages_of_many_flows_are_read_as_they_were_recorded() {
+        let mut random = fastrand::Rng::with_seed(3);
+        let (mut ring, mut now) = (ring(128 << 10, 0), 0);
+        let mut counts = std::collections::HashMap::new();
+        let mut expected = Vec::new();
+        for _ in 0..100_000 {
+            now += random.u64(..) >> random.u32(40..64);
+            let (context, tag) = (random.u64(1..4) << random.u32(0..40), random.i32(-1..40));
+            let thread = random.u64(0..130);
+            let bytes = random.u64(..) >> random.u32(20..64);
+            let message = TracedMessage { thread, context, peer: 2, tag, bytes, number: 9 };
+            let is_sent = random.bool();
+            let count: &mut u32 = counts.entry((is_sent, context, tag)).or_default();
+            let message = TracedMessage { number: std::mem::replace(count, *count + 1), ..message };
+            if is_sent {
+                ring.note_sent(now, message);
+                expected.push((now, TraceEvent::Sent(message)));
+            } else {
+                ring.note_matched(now, message);
+                expected.push((now, TraceEvent::Matched(message)));
+            }
+        }
+        let (chunks, dropped) = ring.memory().kept();
+        assert!(dropped > 0 && chunks.len() > 1);
+        assert_eq!(events_of(&chunks), expected[dropped as usize..]);
     }
 
     #[test]

@@ -16,12 +16,14 @@ use std::cell::Cell;
 use std::hint;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Instant;
 
 use base::Error;
 use datatype::Predefined;
 use datatype::reduction::{self, Operator};
 use memory::{Buffer, Segment, SharedMemory};
 use mpi::Process;
+use spans::SpanTrack;
 
 use super::action::{AccessKind, OldData, WindowAccess};
 use super::direct::{self, ELEMENT_BYTES_MAX, SHORT_ACCESS_BYTES};
@@ -335,14 +337,24 @@ impl Mailboxes {
         self.trials[target as usize].set(Trial { in_use: true, ..Trial::default() });
     }
 
-    /// Executes the requests of other processes; returns whether there were any.
+    /// Executes the requests of other processes; returns whether there were any. `rank_in_job`
+    /// returns the rank in the job of an origin, for a trace.
     #[inline]
-    pub(super) fn serve(&self, memory: &ExposedParts) -> bool {
+    pub(super) fn serve(
+        &self,
+        memory: &ExposedParts,
+        rank_in_job: impl Fn(u32) -> Option<u32>,
+    ) -> bool {
         let mut active = false;
         for origin in 0..self.size {
             let mailbox = Mailbox::of(&self.memory, self.size, self.rank, origin);
             if mailbox.word(STATE).load(Ordering::Relaxed) == ASKED {
-                active |= self.serve_one(memory, origin, mailbox);
+                let begun = spans::begin().map(|begun| (begun, MailedRequest::read(mailbox)));
+                let is_served = self.serve_one(memory, origin, mailbox);
+                if let Some((begun, Some(request))) = begun.filter(|_| is_served) {
+                    end_span(begun, &request, rank_in_job(origin));
+                }
+                active |= is_served;
             }
         }
         active
@@ -389,6 +401,13 @@ impl Mailboxes {
             }
         })
     }
+}
+
+/// Adds a request that was executed to the trace. `peer`: the origin by its rank in the job.
+#[cold]
+fn end_span(begun: Instant, request: &MailedRequest, peer: Option<u32>) {
+    let (name, bytes) = (request.action.kind().name(), request.place.length as u64);
+    spans::end(begun, SpanTrack::Served, name, peer, bytes);
 }
 
 impl Window {
@@ -461,7 +480,7 @@ impl Window {
             }
             // The target may be waiting for an answer of this process.
             if poll.is_multiple_of(POLLS_PER_SERVICE) {
-                mailboxes.serve(&self.memory);
+                mailboxes.serve(&self.memory, |origin| self.rank_in_job(origin));
             }
             hint::spin_loop();
         }
@@ -578,7 +597,7 @@ mod tests {
             MailedRequest { action, place: Segment { displacement, length: 8 } }.write(mailbox);
             mailbox.write(data);
             mailbox.set_state(ASKED);
-            assert!(target.serve(&exposed) && !target.serve(&exposed));
+            assert!(target.serve(&exposed, |_| None) && !target.serve(&exposed, |_| None));
             let mut found = [0; 8];
             mailbox.read(&mut found);
             (mailbox.state(), found)
@@ -608,7 +627,7 @@ mod tests {
             let place = Segment { displacement, length: 200 };
             MailedRequest { action, place }.write(origin.at(1));
             origin.at(1).set_state(ASKED);
-            assert!(target.serve(&exposed));
+            assert!(target.serve(&exposed, |_| None));
             origin.at(1).state()
         };
         let bytes = |number| std::array::from_fn::<u8, 200, _>(|index| index as u8 ^ number);
@@ -633,7 +652,7 @@ mod tests {
         let (origin, target) = both_ends();
         origin.at(1).set_state(ASKED);
         assert!(origin.at(1).change_state(ASKED, EMPTY));
-        assert!(!target.serve(&exposed));
+        assert!(!target.serve(&exposed, |_| None));
         for fruitless in [1, 3, 7] {
             origin.record_fruitless(1);
             assert!((0..fruitless).all(|_| !origin.may_ask(1)) && origin.may_ask(1));
@@ -655,7 +674,7 @@ mod tests {
                 mailbox.word(index).store(word, Ordering::Relaxed);
             }
             mailbox.set_state(ASKED);
-            prop_assert!(Mailboxes::new(Rc::clone(&memory), 0, 1).serve(&exposed));
+            prop_assert!(Mailboxes::new(Rc::clone(&memory), 0, 1).serve(&exposed, |_| None));
             let mut bytes = [0; PART + 2 * AROUND];
             all.read(0, &mut bytes);
             prop_assert!(bytes[..AROUND].iter().all(|byte| *byte == 0xaa));

@@ -50,6 +50,23 @@ pub(super) enum RequestKind {
     Complete,
 }
 
+impl RequestKind {
+    /// The name in traces.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            RequestKind::Put => "put",
+            RequestKind::Get => "get",
+            RequestKind::Accumulate => "accumulate",
+            RequestKind::Fetch => "fetch and accumulate",
+            RequestKind::Swap => "compare and swap",
+            RequestKind::Flush => "flush",
+            RequestKind::Lock => "lock",
+            RequestKind::Unlock => "unlock",
+            RequestKind::Complete => "complete",
+        }
+    }
+}
+
 pub(super) const KINDS: [RequestKind; 9] = [
     RequestKind::Put,
     RequestKind::Get,

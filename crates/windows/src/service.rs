@@ -3,12 +3,14 @@
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
+use std::time::Instant;
 
 use datatype::Predefined;
 use datatype::reduction::{self, Operator};
 use engine::RequestId;
 use memory::Buffer;
 use mpi::{ActiveOperation, Process, RecordedWait, Step};
+use spans::SpanTrack;
 
 use super::access::ACCUMULATED_BYTES_MAX;
 use super::exposed::TargetMemory;
@@ -58,7 +60,28 @@ enum IncomingStep {
         id: RequestId,
         change: Option<CheckedRequest>,
         data: Buffer,
+        span: Option<ServedSpan>,
     },
+}
+
+/// A request that is being served, for a trace.
+struct ServedSpan {
+    begun: Instant,
+    kind: RequestKind,
+    bytes: usize,
+}
+
+impl ServedSpan {
+    /// Begins one, if a trace is recorded. `bytes` returns the length of the data.
+    #[inline]
+    fn begin(kind: RequestKind, bytes: impl FnOnce() -> usize) -> Option<Self> {
+        Some(Self { begun: spans::begin()?, kind, bytes: bytes() })
+    }
+
+    /// Ends it. `peer`: the origin by its rank in the job.
+    fn end(self, peer: Option<u32>) {
+        spans::end(self.begun, SpanTrack::Served, self.kind.name(), peer, self.bytes as u64);
+    }
 }
 
 /// The remaining parts of a request that was checked.
@@ -127,7 +150,13 @@ impl Window {
     /// Executes the requests in the mailboxes; returns whether there were any.
     #[inline]
     fn serve_mail(&self) -> bool {
-        self.mailboxes.as_ref().is_some_and(|mailboxes| mailboxes.serve(&self.memory))
+        let Some(mailboxes) = &self.mailboxes else { return false };
+        mailboxes.serve(&self.memory, |origin| self.rank_in_job(origin))
+    }
+
+    /// Returns the rank in the job of a process of the window.
+    pub(super) fn rank_in_job(&self, rank: u32) -> Option<u32> {
+        self.group().gate(rank).map(|gate| gate.0)
     }
 
     /// Returns how many access epochs other processes have completed.
@@ -271,11 +300,12 @@ impl Window {
             }
         };
         match step {
-            IncomingStep::Data { change, data, .. } => {
+            IncomingStep::Data { change, data, span, .. } => {
                 if let Some(change) = change.filter(|_| arrived) {
                     self.change(process, origin, &change, &data);
                 }
                 self.note_served(process, origin);
+                span.into_iter().for_each(|span| span.end(self.rank_in_job(origin)));
                 StepProgress::Done
             }
             IncomingStep::Request { .. } if !arrived => {
@@ -310,6 +340,9 @@ impl Window {
             // A request for more data than the message holds is refused.
             let given = if request.apart { rest } else { request.given().min(rest) };
             let (from, length) = (data as isize, given);
+            let span = ServedSpan::begin(request.kind, || {
+                request.runs.iter().map(|run| run.length).sum::<usize>()
+            });
             let next = if request.synchronizes() {
                 self.synchronize(process, state, origin, &request);
                 begin = data;
@@ -325,6 +358,9 @@ impl Window {
                 }
             };
             self.note_served(process, origin);
+            if let (Some(span), StepProgress::Done) = (span, &next) {
+                span.end(self.rank_in_job(origin));
+            }
             // Data in a message of its own follows only the last request of a message.
             if begin == bytes.len() || !matches!(next, StepProgress::Done) {
                 return next;
@@ -405,6 +441,7 @@ impl Window {
     /// Begins to receive the data of a request; the data of a put is received directly into its
     /// place.
     fn receive_data(&self, process: &Process, origin: u32, change: CheckedRequest) -> StepProgress {
+        let span = ServedSpan::begin(change.kind, || change.given);
         let context = self.communicator.point_to_point_context();
         let (data, change) = match change {
             CheckedRequest { kind: RequestKind::Put, place: TargetMemory::One(place), .. } => {
@@ -413,7 +450,7 @@ impl Window {
             change => (Buffer::zeroed(change.given), Some(change)),
         };
         let id = process.post_receive(context, origin, DATA_TAG, data.clone());
-        StepProgress::Next(IncomingStep::Data { id, change, data })
+        StepProgress::Next(IncomingStep::Data { id, change, data, span })
     }
 
     /// Receives and drops the data of a request that was refused.
@@ -421,7 +458,7 @@ impl Window {
         let context = self.communicator.point_to_point_context();
         let data = Buffer::empty();
         let id = process.post_receive(context, origin, DATA_TAG, data.clone());
-        StepProgress::Next(IncomingStep::Data { id, change: None, data })
+        StepProgress::Next(IncomingStep::Data { id, change: None, data, span: None })
     }
 
     fn change(&self, process: &Process, origin: u32, change: &CheckedRequest, data: &Buffer) {

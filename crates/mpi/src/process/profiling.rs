@@ -2,7 +2,6 @@
 //! is recorded with its time and its waits, and process 0 prints the profile of all processes at
 //! the end.
 
-mod collective_names;
 mod energy;
 mod history;
 mod phases;
@@ -19,7 +18,8 @@ use base::GateId;
 use engine::RequestId;
 use hangs::Awaited;
 use profiles::{
-    CallProfile, JobProfile, PeerTotals, RankProfile, StagingProfile, WaitCause, WaitTotals,
+    CallProfile, CollectiveKind, JobProfile, PeerTotals, RankProfile, StagingProfile, WaitCause,
+    WaitTotals,
 };
 use progress::helper;
 use progress::waiting::{LongWait, WaitRecord, WaitingSystem};
@@ -28,12 +28,11 @@ use runtime::configuration::{self, ProfileTarget};
 use runtime::instruments::performance::{PERFORMANCE_VARIABLES, ValueSource};
 use runtime::machine::{TickPace, cores, pools, ticks, usage};
 use runtime::{Runtime, SentTotals, samples};
-use traces::{TraceEvent, TraceNote, TracedExchange, TracedPlace};
+use traces::{TraceNote, TracedExchange, TracedPlace};
 
 use super::tracing::{OwnTrace, RegionOpener};
 use super::{Process, ThreadLevel};
 use crate::process::descriptions::is_one_sided;
-use collective_names::{begins_collective, is_collective};
 use energy::EnergyRecord;
 use phases::PhaseTimes;
 use sizes::{SizeClass, SizeSums};
@@ -137,6 +136,8 @@ struct OpenCall {
     site: CallPlace,
     /// When the call began, in [`ticks`]; `None` if it is not timed.
     begun: Option<u64>,
+    /// The number of the thread in the trace, if there is one.
+    traced_thread: u64,
     /// The size of its data, or of an earlier call from this place.
     size: SizeClass,
     /// The number of calls nested in this one, made by callbacks of the program.
@@ -255,23 +256,25 @@ impl Process {
                 }
                 None => is_timed.then(|| begun.unwrap_or_else(ticks)),
             };
+            let mut open = OpenCall::new(thread, site, begun);
+            open.size = of_site.sizes.last;
             if let (Some(OwnTrace { trace, .. }), Some(begun)) = (&notes.trace, begun) {
                 let communicator = of_site.is_collective.then(communicator).flatten();
-                let thread = System.thread_number();
-                trace.note_call(begun, thread, site.number(), communicator);
+                open.traced_thread = System.thread_number();
+                trace.note_call(begun, open.traced_thread, site.number(), communicator);
                 if let Some(CallExchange { root, sent, received }) = exchange {
+                    let thread = open.traced_thread;
                     let exchange = TracedExchange { thread, root, sent, received };
                     trace.note_exchange(begun, exchange);
                 }
             }
-            let size = of_site.sizes.last;
-            notes.open.push(OpenCall { size, ..OpenCall::new(thread, site, begun) });
+            notes.open.push(open);
         }
     }
 
     /// Ends the call that this thread began last.
     pub fn end_call(&self) {
-        let (thread, sent) = (self.calling_thread(), self.sent_so_far());
+        let thread = self.calling_thread();
         let mut profile = self.profile.borrow_mut();
         let Some(notes) = &mut *profile else { return };
         let is_it = |open: &OpenCall| open.is_of(thread);
@@ -281,23 +284,31 @@ impl Process {
             open.nested -= 1;
             return;
         }
-        let OpenCall { site, begun, waited, size, .. } = notes.open.swap_remove(place);
+        let OpenCall { site, begun, waited, size, traced_thread, .. } = *open;
+        notes.open.swap_remove(place);
+        let now = begun.map(|_| ticks());
+        if let (Some(OwnTrace { trace, .. }), Some(now)) = (&notes.trace, now) {
+            trace.note_return(now, traced_thread);
+            if trace.has_others(now) {
+                let instruments = self.instruments();
+                self.inspect(|runtime| trace.note_others(now, runtime, instruments));
+            }
+            // The sums of the calls are for the profile.
+            if !notes.is_profile {
+                return;
+            }
+        }
+        let sent = self.sent_so_far();
         let notes_of_site = &mut notes.sites[site.0 as usize];
         notes_of_site.calls += 1;
         notes_of_site.sent.messages += sent.messages - notes.sent.messages;
         notes_of_site.sent.bytes += sent.bytes - notes.sent.bytes;
         notes.sent = sent;
-        let Some(begun) = begun else {
+        let (Some(begun), Some(now)) = (begun, now) else {
             notes_of_site.untimed += 1;
             return;
         };
-        let now = ticks();
         notes.energy.watch(now, notes.pace);
-        if let Some(OwnTrace { trace, .. }) = &notes.trace {
-            trace.note(now, &TraceEvent::CallEnded { thread: System.thread_number() });
-            let others = |runtime: &Runtime| trace.note_others(now, runtime, self.instruments());
-            self.inspect(others);
-        }
         // The thread may have moved between cores whose counters differ by a few ticks.
         let spent = now.saturating_sub(begun);
         match waited {
@@ -584,6 +595,7 @@ impl OpenCall {
             thread,
             site,
             begun,
+            traced_thread: 0,
             size,
             nested,
             awaited,
@@ -607,9 +619,10 @@ impl fmt::Debug for SiteRecord {
 
 impl SiteRecord {
     fn of(function: &str, caller: PlaceName) -> Self {
+        let of_all = CollectiveKind::of(function);
         Self {
-            is_collective: is_collective(function),
-            exchanges: is_collective(function) || begins_collective(function),
+            is_collective: of_all.is_some(),
+            exchanges: of_all.or_else(|| CollectiveKind::begun_by(function)).is_some(),
             function: function.to_owned(),
             caller,
             name: OnceCell::new(),

@@ -32,7 +32,7 @@ pub(super) fn page(findings: &Findings) -> String {
         let share = percent(one.seconds / seconds.max(f64::MIN_POSITIVE));
         let time = format!("{:.6} s", one.seconds);
         let rank = one.rank.to_string();
-        row(&[(&time, true), (&share, true), (&rank, true), (&one.activity, false)])
+        row(&[(&time, true), (&share, true), (&rank, true), (&one.described(), false)])
     });
     let path: String = path.collect();
     let phases = findings.phases.iter().take(ROWS_MAX).map(|one| {

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use profiles::CollectiveKind;
+
 use crate::alignment::AlignedTrace;
 use crate::{
     TraceCounter, TraceEvent, TraceTrack, TracedExchange, TracedMessage, TracedOperation,
@@ -359,6 +361,7 @@ impl Converter {
         let (role, paradigm) = match track {
             TraceTrack::Copies => (values::TRANSFER, values::MEASUREMENT_SYSTEM),
             TraceTrack::Files => (values::FILE, values::MEASUREMENT_SYSTEM),
+            TraceTrack::Served => (values::ONE_SIDED, values::MEASUREMENT_SYSTEM),
             TraceTrack::Helper(_) => (values::FUNCTION, values::MEASUREMENT_SYSTEM),
             TraceTrack::Processor(_) | TraceTrack::Team(_) => (values::TASK, values::USER),
         };
@@ -428,17 +431,17 @@ fn operation_of(function: &str) -> Option<u8> {
 fn role_of(function: &str) -> u8 {
     let name = function.strip_prefix("MPI_").unwrap_or(function);
     let begins = |all: &[&str]| all.iter().any(|one| name.starts_with(one));
-    if begins(&["Barrier"]) {
-        values::BARRIER
-    } else if begins(&["Bcast", "Scatter"]) {
-        values::ONE_TO_ALL
-    } else if begins(&["Reduce_scatter", "Allreduce", "Allgather", "Alltoall"]) {
-        values::ALL_TO_ALL
-    } else if begins(&["Reduce", "Gather"]) {
-        values::ALL_TO_ONE
-    } else if begins(&["Scan", "Exscan", "Neighbor", "Comm_dup", "Comm_split", "Comm_create"]) {
-        values::OTHER_COLLECTIVE
-    } else if begins(&["File_"]) {
+    match CollectiveKind::of(function) {
+        Some(CollectiveKind::Barrier) => return values::BARRIER,
+        Some(CollectiveKind::OneToAll) => return values::ONE_TO_ALL,
+        Some(CollectiveKind::AllToAll) => return values::ALL_TO_ALL,
+        Some(CollectiveKind::AllToOne) => return values::ALL_TO_ONE,
+        Some(CollectiveKind::Other) if !begins(&["File_", "Win_"]) => {
+            return values::OTHER_COLLECTIVE;
+        }
+        Some(CollectiveKind::Other) | None => {}
+    }
+    if begins(&["File_"]) {
         values::FILE
     } else if begins(&["Win_", "Put", "Get", "Accumulate", "Rput", "Rget", "Raccumulate", "Fetch"])
         && !begins(&["Get_"])

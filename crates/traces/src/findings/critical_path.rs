@@ -16,9 +16,27 @@ pub struct PathShare {
     pub rank: u32,
     /// The function of MPI, or "computing".
     pub activity: String,
+    /// The caller of the function. For computing, the call that ends it, with its caller:
+    /// `MPI_Allreduce in main (a.c:32)`. Empty if nothing is known.
+    pub place: String,
     /// The time in seconds.
     pub seconds: f64,
 }
+
+impl PathShare {
+    /// Returns what the rank did, for users.
+    pub(crate) fn described(&self) -> String {
+        let Self { activity, place, .. } = self;
+        match (place.as_str(), activity.as_str()) {
+            ("", _) => activity.clone(),
+            (_, COMPUTING) => format!("{activity} until {place}"),
+            _ => format!("{activity} in {place}"),
+        }
+    }
+}
+
+/// The activity of a rank outside of calls.
+const COMPUTING: &str = "computing";
 
 /// Waits that last less do not move the path to another rank, in nanoseconds.
 const WAIT_MIN: u64 = 1000;
@@ -59,22 +77,32 @@ pub(super) fn follow(
     steps
 }
 
-/// Adds up the critical path by rank and activity.
+/// Adds up the critical path by rank, activity and place.
 pub(super) fn shares(traces: &[AlignedTrace], steps: &[PathStep]) -> Vec<PathShare> {
     let activities: Vec<Activities> = traces.iter().map(Activities::of).collect();
-    let mut sums: HashMap<(u32, String), u64> = HashMap::new();
+    // By the index of the rank's trace, whether it computes, and the place of the call.
+    let mut sums: HashMap<(usize, bool, Option<u32>), u64> = HashMap::new();
     for step in steps {
-        let rank = traces[step.index].rank;
-        activities[step.index].split(step.begun, step.ended, |activity, ns| {
-            *sums.entry((rank, activity.to_owned())).or_default() += ns;
+        activities[step.index].split(step.begun, step.ended, |computes, place, ns| {
+            *sums.entry((step.index, computes, place)).or_default() += ns;
         });
     }
-    let mut all: Vec<PathShare> = sums
-        .into_iter()
-        .map(|((rank, activity), ns)| PathShare { rank, activity, seconds: seconds(ns) })
-        .collect();
+    let share = |((index, computes, place), ns): ((usize, bool, Option<u32>), u64)| {
+        let AlignedTrace { rank, places, .. } = &traces[index];
+        let place = place.and_then(|place| places.get(place as usize)).cloned();
+        let TracedPlace { function, caller } = place.unwrap_or_default();
+        let (activity, place) = match (computes, function.as_str(), caller.as_str()) {
+            (true, "", _) => (COMPUTING.to_owned(), caller),
+            (true, _, "") => (COMPUTING.to_owned(), function),
+            (true, ..) => (COMPUTING.to_owned(), format!("{function} in {caller}")),
+            (false, "", _) => ("MPI".to_owned(), caller),
+            (false, ..) => (function, caller),
+        };
+        PathShare { rank: *rank, activity, place, seconds: seconds(ns) }
+    };
+    let mut all: Vec<PathShare> = sums.into_iter().map(share).collect();
     all.sort_by(|one, other| {
-        let name = |one: &PathShare| (one.rank, one.activity.clone());
+        let name = |one: &PathShare| (one.rank, one.activity.clone(), one.place.clone());
         other.seconds.total_cmp(&one.seconds).then_with(|| name(one).cmp(&name(other)))
     });
     all
@@ -90,14 +118,13 @@ fn last_wait<'a>(waits: &'a [Wait], end: u64, known: &HashMap<u32, usize>) -> Op
 }
 
 /// What the first thread of a rank did: the outermost calls in their order.
-pub(super) struct Activities<'a> {
-    places: &'a [TracedPlace],
+pub(super) struct Activities {
     /// Beginning, end and place of each call.
     pub calls: Vec<(u64, u64, u32)>,
 }
 
-impl<'a> Activities<'a> {
-    pub(super) fn of(trace: &'a AlignedTrace) -> Self {
+impl Activities {
+    pub(super) fn of(trace: &AlignedTrace) -> Self {
         let mut calls = Vec::new();
         let (mut main, mut depth, mut begun) = (None, 0, (0, 0));
         for (time, event) in &trace.events {
@@ -122,28 +149,29 @@ impl<'a> Activities<'a> {
         if depth > 0 {
             calls.push((begun.0, u64::MAX, begun.1));
         }
-        Self { places: &trace.places, calls }
+        Self { calls }
     }
 
-    /// Divides a time into calls and computing.
-    pub(super) fn split(&self, start: u64, end: u64, mut add: impl FnMut(&str, u64)) {
+    /// Divides a time into calls and computing. `add` gets whether the rank computes, the place of
+    /// the call or of the one that follows, and the time.
+    pub(super) fn split(&self, start: u64, end: u64, mut add: impl FnMut(bool, Option<u32>, u64)) {
         let first = self.calls.partition_point(|(_, ended, _)| *ended <= start);
         let mut at = start;
         for (begun, ended, place) in &self.calls[first..] {
+            if *begun > at {
+                let until = (*begun).min(end);
+                add(true, Some(*place), until - at);
+                at = until;
+            }
             if *begun >= end {
                 break;
             }
-            if *begun > at {
-                add("computing", begun - at);
-                at = *begun;
-            }
             let until = (*ended).min(end);
-            let function = self.places.get(*place as usize).map_or("MPI", |one| &one.function);
-            add(function, until.saturating_sub(at));
+            add(false, Some(*place), until.saturating_sub(at));
             at = until.max(at);
         }
         if end > at {
-            add("computing", end - at);
+            add(true, None, end - at);
         }
     }
 }

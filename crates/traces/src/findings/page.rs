@@ -65,11 +65,12 @@ pub(super) fn text(findings: &Findings) -> String {
     for one in &findings.critical_path {
         let share = one.seconds / seconds.max(f64::MIN_POSITIVE);
         if share >= SHARE_MIN {
-            let (rank, activity) = (one.rank, &one.activity);
             text += &format!(
-                "{:>10}  {:>6}  rank {rank}: {activity}\n",
+                "{:>10}  {:>6}  rank {}: {}\n",
                 time(one.seconds),
-                percent(share)
+                percent(share),
+                one.rank,
+                one.described()
             );
         }
     }

@@ -90,8 +90,8 @@ fn shares_of<'a>(
         let share = &mut all[index].1;
         share.times += 1;
         share.lasted += end - begun;
-        activities.split(begun, end, |activity, ns| {
-            share.computing += if activity == "computing" { ns } else { 0 };
+        activities.split(begun, end, |computes, _, ns| {
+            share.computing += if computes { ns } else { 0 };
         });
         let first = summary.waits.partition_point(|wait| wait.ended <= begun);
         let waits = summary.waits[first..].iter().take_while(|wait| wait.ended <= end);

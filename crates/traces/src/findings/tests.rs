@@ -213,6 +213,35 @@ fn the_critical_path_goes_through_what_others_waited_for() {
     assert!((share(0, "computing") - 0.020).abs() < 1e-5, "{path:?}");
     let total: f64 = path.iter().map(|one| one.seconds).sum();
     assert!((total - 0.080).abs() < 1e-5, "{path:?}");
+    let first = path[0].described();
+    assert_eq!(first, "computing until MPI_Send in main (a.c:1)", "{path:?}");
+}
+
+/// Rank 0 waits for the message with number 1 while the one with number 0, which it receives
+/// afterwards, is there; with `sent` it was sent at this millisecond.
+fn out_of_order(sent: u64) -> Vec<WaitKind> {
+    let wait = Some((WaitCause::LateSender, Some(1), 40));
+    let mut traces = vec![
+        Builder::new(0, &["MPI_Recv"])
+            .call(0, (20, 60), None, wait)
+            .call(0, (60, 61), None, None)
+            .0,
+        Builder::new(1, &["MPI_Send"]).call(0, (0, 60), None, None).0,
+    ];
+    for (number, sent, matched) in [(0, sent, 61), (1, 59, 60)] {
+        let message =
+            |peer| TracedMessage { thread: 7, context: 3, peer, tag: 1, bytes: 8, number };
+        traces[1].events.push((sent * MS, TraceEvent::Sent(message(0))));
+        traces[0].events.push((matched * MS, TraceEvent::Matched(message(1))));
+    }
+    traces.iter_mut().for_each(|trace| trace.events.sort_by_key(|(time, _)| *time));
+    Findings::of(&traces).waits.iter().map(|wait| wait.kind).collect()
+}
+
+#[test]
+fn a_wait_is_in_wrong_order_if_an_older_message_was_there() {
+    assert_eq!(out_of_order(10), [WaitKind::WrongOrder]);
+    assert_eq!(out_of_order(30), [WaitKind::LateSender], "it was sent during the wait");
 }
 
 #[test]
