@@ -20,8 +20,8 @@ fn a_seed_is_a_world_of_endpoints() {
     assert_eq!(run(3), run(3));
 }
 
-/// The rails of this world carry about 10 bytes in a millisecond, so that batches arrive slowly. The
-/// answer to the question whether a process is there waited for a batch of another process.
+/// The rails of this world carry about 10 bytes in a millisecond, so that batches arrive slowly.
+/// The answer to the question whether a process is there waited for a batch of another process.
 #[test]
 fn a_batch_that_arrives_slowly_holds_up_no_other_process() {
     let report = run(241);

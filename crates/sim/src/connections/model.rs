@@ -28,8 +28,8 @@ pub(super) struct ModelEnd {
     pub is_refused: bool,
     /// How many calls were refused for which no event has come.
     pub refusals: u64,
-    /// The shortest keepalive limit that was set, in milliseconds: the report of a silence may be in
-    /// the queue while the program sets a longer one.
+    /// The shortest keepalive limit that was set, in milliseconds: the report of a silence may be
+    /// in the queue while the program sets a longer one.
     pub keepalive: Option<u64>,
     /// What was sent from here in order and has not been received.
     pub ordered: VecDeque<ModelMessage>,
