@@ -65,15 +65,30 @@ static void measure(const char *name, void (*call)(void), double seconds) {
     fflush(stdout);
 }
 
+enum { OPERATIONS = sizeof operations / sizeof *operations };
+
+static void require_operation(const char *name) {
+    for (int i = 0; i < OPERATIONS; i++)
+        if (!strcmp(name, operations[i].name)) return;
+    if (rank == 0) {
+        fprintf(stderr, "crowd: there is no operation %s; there are:", name);
+        for (int i = 0; i < OPERATIONS; i++) fprintf(stderr, " %s", operations[i].name);
+        fprintf(stderr, "\n");
+    }
+    MPI_Finalize();
+    exit(2);
+}
+
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    for (int word = 2; word < argc; word++) require_operation(argv[word]);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     size_t bytes = LONG > size * 8 ? LONG : size * 8;
     out = calloc(1, bytes);
     in = calloc(1, bytes);
     double seconds = argc > 1 ? atof(argv[1]) : 0.5;
-    for (size_t i = 0; i < sizeof operations / sizeof *operations; i++) {
+    for (int i = 0; i < OPERATIONS; i++) {
         int wanted = argc <= 2;
         for (int word = 2; word < argc; word++) wanted |= !strcmp(argv[word], operations[i].name);
         if (wanted) measure(operations[i].name, operations[i].call, seconds);
