@@ -129,8 +129,8 @@ struct ConnectionWorld {
 const ACTIONS: u8 = 3;
 
 /// How long it may take until everything has ended, in milliseconds. A process that connects may
-/// take 30 s for a step of the meeting; a world whose packets of 160 bytes arrive one after another,
-/// each up to 200 ms late, takes 290 s in all (seed 1163).
+/// take 30 s for a step of the meeting; a world whose packets of 160 bytes arrive one after
+/// another, each up to 200 ms late, takes 290 s in all (seed 1163).
 const END_MAX: u64 = 1_000_000;
 
 impl ConnectionWorld {

@@ -10,7 +10,7 @@
 //! Why: docs/internals/decisions/0072-in-a-crowd-waits-look-as-long-as-that-pays.md
 
 use std::ops::RangeInclusive;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::{SPIN_MAX, WaitingSystem};
@@ -30,7 +30,8 @@ pub struct SpinBudget {
     /// The number of waits yielding immediately after which spinning is tried again.
     yields_till_trial: AtomicU32,
     /// The number of next waits that share their core although the job has a core for each process.
-    sharing_waits: AtomicU32,
+    /// Below zero, the number of next waits that do not, whatever others do.
+    sharing_waits: AtomicI32,
 }
 
 /// One part in this many of a process's time may be wasted spins.
@@ -48,12 +49,18 @@ const YIELDS_TILL_TRIAL: (u32, u32) = (128, 4096);
 /// A process that waits on this core as well keeps it for a time in this range, in nanoseconds:
 /// longer than a thread of the kernel, and as long as two of its spins at most. A program that
 /// computes keeps the core for its time slice, which is longer: a process that yields to it early
-/// only loses that time.
+/// only loses that time (see [`EXCLUSIVE_WAITS`]).
 const TURN_OF_WAITING_PROCESS: RangeInclusive<u64> = 20_000..=2 * SPIN_MAX.as_nanos() as u64;
 
 /// The number of waits for which a core counts as shared. The next wait spins for [`SPIN_MAX`] to
 /// learn whether it still is: 1 % of the time of that many waits with a context switch or two.
-const SHARING_WAITS: u32 = 512;
+const SHARING_WAITS: i32 = 512;
+
+/// The number of waits for which a core does not count as shared after a program has kept it for
+/// its time slice. Where one computes, a yield now and then costs a slice of 3 ms or more, and
+/// another process of the job that computes for a short time between two waits looks like one that
+/// waits: this bounds what that costs to 1 or 2 µs per wait.
+const EXCLUSIVE_WAITS: i32 = 2048;
 
 impl Default for SpinBudget {
     fn default() -> Self {
@@ -63,7 +70,7 @@ impl Default for SpinBudget {
             updated: AtomicU64::new(0),
             yields: AtomicU32::new(0),
             yields_till_trial: AtomicU32::new(YIELDS_TILL_TRIAL.0),
-            sharing_waits: AtomicU32::new(0),
+            sharing_waits: AtomicI32::new(0),
         }
     }
 }
@@ -100,10 +107,11 @@ impl SpinBudget {
 
     /// Records that others kept the core for `turn` nanoseconds after a yield.
     pub(super) fn record_turn_of_others(&self, turn: u64) {
-        if TURN_OF_WAITING_PROCESS.contains(&turn) {
+        let waits = self.sharing_waits.load(Ordering::Relaxed);
+        if turn > *TURN_OF_WAITING_PROCESS.end() {
+            self.sharing_waits.store(-EXCLUSIVE_WAITS, Ordering::Relaxed);
+        } else if waits >= 0 && TURN_OF_WAITING_PROCESS.contains(&turn) {
             self.sharing_waits.store(SHARING_WAITS, Ordering::Relaxed);
-        } else if turn > *TURN_OF_WAITING_PROCESS.end() {
-            self.sharing_waits.store(0, Ordering::Relaxed);
         }
     }
 
@@ -111,8 +119,8 @@ impl SpinBudget {
     #[inline]
     pub(super) fn shares_core(&self) -> bool {
         let waits = self.sharing_waits.load(Ordering::Relaxed);
-        if waits > 0 {
-            self.sharing_waits.store(waits - 1, Ordering::Relaxed);
+        if waits != 0 {
+            self.sharing_waits.store(waits - waits.signum(), Ordering::Relaxed);
         }
         waits > 0
     }
