@@ -11,7 +11,7 @@ use crate::member::{InputPlace, Member};
 use crate::operation::CollectiveOperation;
 use crate::schedule::{Area, BlockRuns, Schedule};
 
-pub use exchange::{PART_PEERS, exchange, first_part, next_part};
+pub use exchange::{PART_PEERS, exchange, next_part};
 
 /// The algorithms that send messages. In each of the log n rounds of Bruck's algorithm, half of the
 /// blocks travel together, one step nearer to their targets. In the hierarchical form, leaders of

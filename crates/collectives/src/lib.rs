@@ -41,7 +41,7 @@ mod width;
 pub use algorithm::Algorithm;
 pub use allgather::{allgather, allgatherv};
 pub use allreduce::allreduce;
-pub use alltoall::{alltoall, alltoallv, first_part, next_part};
+pub use alltoall::{alltoall, alltoallv, next_part};
 pub use barrier::barrier;
 pub use bcast::bcast;
 pub use call::{CallForm, CollectiveCall, Function};

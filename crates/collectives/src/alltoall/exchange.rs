@@ -26,7 +26,8 @@ pub fn exchange(member: Member, window: u32, input: InputPlace) -> Schedule {
 /// Makes the alltoall by direct messages as a single schedule, however large it is.
 pub(super) fn exchange_at_once(member: Member, window: u32, input: InputPlace) -> Schedule {
     let mut schedule = Schedule::default();
-    add(&mut schedule, whole(member, window, input), 0..member.size);
+    let whole = whole(member, window, input);
+    add(&mut schedule, whole, 0..steps(whole));
     schedule
 }
 
@@ -41,22 +42,21 @@ pub fn next_part(schedule: &Schedule) -> Option<Schedule> {
     Some(make(part, part.number + 1))
 }
 
-/// Returns the first part of the operation that a later part belongs to; none if `schedule` is the
-/// first one, or complete.
-pub fn first_part(schedule: &Schedule) -> Option<Schedule> {
-    let part = schedule.part().filter(|part| part.number > 0)?;
-    Some(make(part, 0))
-}
-
 /// Makes part `number` of the operation that `part` belongs to.
 fn make(part: ExchangePart, number: u32) -> Schedule {
     let first = number * PART_PEERS;
-    let is_last = part.size - first <= PART_PEERS;
-    let end = if is_last { part.size } else { first + PART_PEERS };
+    let left = steps(part) - first;
+    let is_last = left <= PART_PEERS;
+    let end = first + left.min(PART_PEERS);
     let part = ExchangePart { number, is_last, ..part };
     let mut schedule = Schedule::of_part(part);
     add(&mut schedule, part, first..end);
     schedule
+}
+
+/// Returns the number of steps of the operation that `part` belongs to.
+fn steps(part: ExchangePart) -> u32 {
+    if part.source == Area::Send { part.size - 1 } else { part.size }
 }
 
 fn add(schedule: &mut Schedule, part: ExchangePart, steps: Range<u32>) {
@@ -66,14 +66,14 @@ fn add(schedule: &mut Schedule, part: ExchangePart, steps: Range<u32>) {
     }
 }
 
+/// Step `n` exchanges with the peers whose distance is `n + 1`, so that full rounds end with a part.
 fn add_between_buffers(schedule: &mut Schedule, part: ExchangePart, steps: Range<u32>) {
     let ExchangePart { rank, size, window, .. } = part;
-    for distance in steps {
-        if distance == 0 {
-            let own = rank as usize;
-            schedule.copy(Area::Send.block(own), Area::Receive.block(own));
-            continue;
-        }
+    if steps.start == 0 {
+        let own = rank as usize;
+        schedule.copy(Area::Send.block(own), Area::Receive.block(own));
+    }
+    for distance in steps.start + 1..=steps.end {
         // Sums of two ranks may be too large for their type.
         let to_wrap = size - distance;
         let above = if rank < to_wrap { rank + distance } else { rank - to_wrap };

@@ -346,6 +346,7 @@ fn post(rank: usize, process: &mut Process, channels: &mut [Channel]) {
         match *transfer {
             Transfer::Raise { stage, reader } => {
                 let raised = &mut process.slots[process.turn].raised;
+                assert_ne!(reader, Some(rank as u32), "a member raises a stage for itself");
                 raised.push((process.clock.clone(), reader));
                 assert_eq!(raised.len(), usize::from(stage), "a stage is missing");
                 process.clock[rank] += 1;

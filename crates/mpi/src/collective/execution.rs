@@ -29,6 +29,8 @@ use crate::operation::OperationKernel;
 #[derive(Debug)]
 pub(crate) struct Execution {
     task: Task,
+    /// The schedule that the operation began with, while a later part of it is underway.
+    first_part: Option<Rc<Schedule>>,
     tag: i32,
     /// The turn of the operation on the board, while it is underway there.
     turn: Option<BoardTurn>,
@@ -101,6 +103,7 @@ impl Execution {
         let series = Series::new(order, task.schedule.slots());
         Self {
             task,
+            first_part: None,
             tag: 0,
             turn: None,
             series,
@@ -132,8 +135,8 @@ impl Execution {
         self.differs = false;
         self.completed = 0;
         self.pending.clear();
-        if let Some(first) = collectives::first_part(&self.task.schedule) {
-            self.task.schedule = Rc::new(first);
+        if let Some(first) = self.first_part.take() {
+            self.task.schedule = first;
         }
         if let Some(repacking) = &self.task.repacking {
             copy_all(&repacking.before);
@@ -210,7 +213,8 @@ impl Execution {
     #[cold]
     fn begin_next_part(&mut self) -> bool {
         let Some(next) = collectives::next_part(&self.task.schedule) else { return false };
-        self.task.schedule = Rc::new(next);
+        let before = std::mem::replace(&mut self.task.schedule, Rc::new(next));
+        self.first_part.get_or_insert(before);
         self.round = 0;
         true
     }
@@ -282,8 +286,9 @@ impl Execution {
         awaited.filter(|one| missing(*one)).map(|(peer, _)| peer).collect()
     }
 
+    /// The schedule that the operation began with, by which others recognise its call.
     pub(super) fn schedule(&self) -> &Rc<Schedule> {
-        &self.task.schedule
+        self.first_part.as_ref().unwrap_or(&self.task.schedule)
     }
 
     /// Returns the list of requests, emptied, for use by another execution.
