@@ -42,11 +42,13 @@
 //! Only the members that wait for a stage are woken by it: where the operation has one such member,
 //! as the root of a gather, its doorbell alone is loaded.
 //!
-//! A member that waits for one stage of one other member stores which one in a word of its own
-//! before it sleeps, so that nothing else that members store wakes it: otherwise an operation in
-//! which all wait for all would wake each member once for each other one, and one by groups would
-//! wake members when their leader shows its part to the other leaders. A member that finds a
-//! doorbell armed loads this word after it. What is said of the armed word holds for this one, too.
+//! A member that waits for one stage of one other member stores that member and stage in its
+//! awaited word before it sleeps, so that nothing else that members store wakes it: otherwise an
+//! operation in which all wait for all would wake each member once for each other one, and one by
+//! groups would wake members when their leader shows its part to the other leaders. A member that
+//! finds a doorbell armed loads this word after it. A member that changes the word while its
+//! doorbell is armed does not sleep ([`awaited_changes`]): another member may have loaded the word
+//! before. It arms the doorbell again, with a barrier after the change.
 //!
 //! Why: docs/internals/decisions/0014-boards.md
 
@@ -55,7 +57,7 @@ mod series;
 use std::cell::{Cell, OnceCell};
 use std::ptr::NonNull;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence};
 use std::time::Instant;
 
 use base::SlotSize;
@@ -71,6 +73,15 @@ const LINE: usize = CACHE_LINE;
 /// The offset of the portion words in the slot of member 0, in operations that have portions; the
 /// data that these operations expose lies before it.
 const PORTIONS: usize = 2 * LINE;
+
+/// See [`awaited_changes`]. One thread at a time uses boards.
+static CHANGES: AtomicU32 = AtomicU32::new(0);
+
+/// Returns a number that changes whenever this process stores in the awaited word of a board.
+#[inline]
+pub fn awaited_changes() -> u32 {
+    CHANGES.load(Ordering::Relaxed)
+}
 
 /// Writes of at least this many bytes may go past the caches.
 pub const LONG_BYTES_MIN: usize = 4 << 10;
@@ -350,6 +361,9 @@ impl<B: Wake> Board<B> {
 
     /// Publishes the data in this member's slot to the others; `length` is its number of bytes. If
     /// only one member waits for this stage, it is `reader`, and the others are not woken.
+    ///
+    /// # Panics
+    /// May panic if `reader` is this member.
     #[inline]
     pub fn raise(&self, turn: BoardTurn, stage: u16, length: usize, reader: Option<u32>) {
         let behind = turn.number - self.state(turn.series).completed.get();
@@ -403,6 +417,7 @@ impl<B: Wake> Board<B> {
     #[inline]
     fn set_awaited(&self, awaited: u64) {
         if self.awaited.replace(awaited) != awaited {
+            CHANGES.store(awaited_changes().wrapping_add(1), Ordering::Relaxed);
             self.awaited_word(self.own).store(awaited, Ordering::Relaxed);
         }
     }

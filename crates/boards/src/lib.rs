@@ -6,4 +6,4 @@
 
 mod board;
 
-pub use board::{Board, BoardTurn, LONG_BYTES_MIN, Series, SeriesOrder, bytes_of};
+pub use board::{Board, BoardTurn, LONG_BYTES_MIN, Series, SeriesOrder, awaited_changes, bytes_of};

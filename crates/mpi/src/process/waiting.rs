@@ -223,6 +223,10 @@ impl Waiter for Process {
         self.has_helper()
     }
 
+    fn bell_changes(&self) -> u32 {
+        boards::awaited_changes()
+    }
+
     fn must_poll_again(&self) -> bool {
         self.runtime().must_poll_again()
     }

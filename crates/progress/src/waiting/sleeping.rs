@@ -275,13 +275,14 @@ pub(super) fn sleep_until_rung<W: Waiter>(
     let Some(doorbell) = waiter.doorbell().cloned() else { return false };
     let shared = waiter.wait_state();
     let ticket = doorbell.arm();
+    let changes = waiter.bell_changes();
     // Three things do not ring: what arrived before the bell was armed; flags that were raised on
     // boards, which only `done` or an active operation checks; and a rail that has room again.
     let active = waiter.progress();
     if done(waiter) {
         return true;
     }
-    if active {
+    if active || waiter.bell_changes() != changes {
         shared.kernel.pass_core();
         return false;
     }

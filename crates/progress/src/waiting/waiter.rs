@@ -90,6 +90,12 @@ pub trait Waiter {
         false
     }
 
+    /// Returns a number that changes whenever this process changes what may ring its doorbell: what
+    /// other processes did meanwhile may not have rung.
+    fn bell_changes(&self) -> u32 {
+        0
+    }
+
     /// Returns the doorbell that rings when something arrives; none if nothing can arrive.
     fn doorbell(&self) -> Option<&Arc<dyn Doorbell>>;
 
