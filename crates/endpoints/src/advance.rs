@@ -322,13 +322,17 @@ impl<Process: EndpointHost> ServiceState<Process> {
             let found = process.next_message(space);
             let Some((message, incoming)) = found else { break };
             taken += match self.blocked.get_mut(&incoming.gate) {
-                Some(blocked) => blocked.add(message, incoming),
+                Some(blocked) => {
+                    blocked.add(message, incoming);
+                    1
+                }
                 None => self.take_next(process, message, &incoming),
             };
         }
         taken > 0
     }
 
+    /// Takes a message of a connection, or begins to receive it.
     pub fn take_message(
         &mut self,
         process: &Process,

@@ -13,10 +13,12 @@ use crate::host::EndpointHost;
 use crate::message::{BATCH, CONTROL, CONTROL_BYTES_MAX};
 use crate::service::ServiceState;
 
-/// What a process has sent that waits for an earlier message of it.
+/// The messages of one process that must not be taken yet, because an earlier message of it about a
+/// connection, or a batch, is still arriving.
 #[derive(Debug, Default)]
 pub(crate) struct BlockedGate {
-    /// The message that is arriving. `None` if it was taken, and there was no time for the others.
+    /// The message that is arriving. `None` if it was taken, but the limit of that call was reached
+    /// before `behind` was empty.
     control: Option<ControlArrival>,
     /// The messages behind it, which the engine holds.
     behind: VecDeque<(MessageId, IncomingMessage)>,
@@ -31,10 +33,9 @@ struct ControlArrival {
 }
 
 impl BlockedGate {
-    /// Lets a message wait. Returns 1, the number of messages.
-    pub fn add(&mut self, message: MessageId, incoming: IncomingMessage) -> usize {
+    /// Lets a message wait.
+    pub fn add(&mut self, message: MessageId, incoming: IncomingMessage) {
         self.behind.push_back((message, incoming));
-        1
     }
 
     /// Drops all messages of a process that has failed.
@@ -85,8 +86,8 @@ impl<Process: EndpointHost> ServiceState<Process> {
         taken
     }
 
-    /// Takes the next message of a process that is not blocked. Returns 1, and how many messages
-    /// were in it.
+    /// Takes the next message of a process that is not blocked. Returns 1, plus the number of
+    /// messages in it if it is a batch.
     pub fn take_next(
         &mut self,
         process: &Process,

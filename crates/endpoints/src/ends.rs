@@ -186,37 +186,51 @@ impl<Process: EndpointHost> ServiceState<Process> {
         ticks.min().unwrap_or(u32::MAX)
     }
 
-    /// Returns what is underway between this process and another one, over all connections.
-    fn traffic_with(&self, process: &Process, gate: GateId) -> Traffic {
-        let is_with =
-            |one: &Connection<Process::Target>| one.peer.is_some_and(|peer| peer.gate == gate);
-        let keys = self.connections.keys_where(is_with);
-        let with = keys.iter().filter_map(|key| self.connections.get(*key));
-        let underway = with.flat_map(|one| one.receives().chain(one.outbox.sends()));
-        let lent = self.sends.iter().filter(|send| keys.contains(&send.connection));
-        let underway = underway.chain(lent.map(|send| send.request));
-        Traffic {
-            arrived: self.space.map_or(0, |space| process.arrived_from(space, gate)),
-            bytes_moved: underway.map(|one| process.bytes_moved(one)).sum(),
-            waiting: process.waiting(gate),
+    /// Returns what is underway, over all connections, between this process and each process whose
+    /// silence a program wants to know.
+    fn traffic(&self, process: &Process) -> BTreeMap<GateId, Traffic> {
+        let gate_of = |one: &Connection<Process::Target>| one.peer.map(|peer| peer.gate);
+        let mut traffic = BTreeMap::new();
+        let kept = self.kept_alive.iter().filter_map(|key| self.connections.get(*key));
+        for gate in kept.filter_map(gate_of) {
+            traffic.entry(gate).or_insert_with(|| Traffic {
+                arrived: self.space.map_or(0, |space| process.arrived_from(space, gate)),
+                bytes_moved: 0,
+                waiting: process.waiting(gate),
+            });
         }
+        for connection in self.connections.iter() {
+            if let Some(traffic) = gate_of(connection).and_then(|gate| traffic.get_mut(&gate)) {
+                let underway = connection.receives().chain(connection.outbox.sends());
+                traffic.bytes_moved += underway.map(|one| process.bytes_moved(one)).sum::<u64>();
+            }
+        }
+        for send in &self.sends {
+            let gate = self.connections.get(send.connection).and_then(gate_of);
+            if let Some(traffic) = gate.and_then(|gate| traffic.get_mut(&gate)) {
+                traffic.bytes_moved += process.bytes_moved(send.request);
+            }
+        }
+        traffic
     }
 
     /// Asks peers that are silent for a sign of life, and reports those that give none. Returns
     /// whether there were any.
     pub fn look_after_peers(&mut self, process: &Process, now: Instant) -> bool {
+        if self.kept_alive.is_empty() {
+            return false;
+        }
         let mut active = false;
-        let mut seen = BTreeMap::new();
+        let traffic = self.traffic(process);
         for key in std::mem::take(&mut self.kept_alive) {
             let connection = self.connections.get(key).filter(|one| one.stage == Stage::Open);
             let kept = connection.filter(|one| one.keepalive.is_some());
             let Some(gate) = kept.and_then(|one| one.peer).map(|peer| peer.gate) else { continue };
-            let traffic = *seen.entry(gate).or_insert_with(|| self.traffic_with(process, gate));
             let connection = self.connections.get_mut(key);
             let Some(keepalive) = connection.and_then(|one| one.keepalive.as_mut()) else {
                 continue;
             };
-            keepalive.note_traffic(traffic);
+            keepalive.note_traffic(traffic.get(&gate).copied().unwrap_or_default());
             let step = keepalive.look(now);
             self.kept_alive.push(key);
             match step {

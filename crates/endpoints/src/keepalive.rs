@@ -60,8 +60,9 @@ impl Keepalive {
         Self { limit, silent, looked: now, stage, traffic: Traffic::default() }
     }
 
-    /// Notes what has arrived from the peer's process, and what is underway. As long as that goes
-    /// on, the peer is there: its answer, or the question, waits behind it.
+    /// Notes what has arrived from the peer's process, and what is underway. While messages to or
+    /// from it make progress, the peer is not silent: the question, or its answer, may be queued
+    /// behind them.
     pub fn note_traffic(&mut self, traffic: Traffic) {
         let before = std::mem::replace(&mut self.traffic, traffic);
         let goes_on = traffic.bytes_moved > before.bytes_moved || traffic.waiting < before.waiting;

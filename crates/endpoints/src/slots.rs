@@ -67,6 +67,11 @@ impl<T> Slots<T> {
         place.object.take()
     }
 
+    /// All objects.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.places.iter().filter_map(|place| place.object.as_ref())
+    }
+
     pub fn keys_where(&self, accepts: impl Fn(&T) -> bool) -> Vec<u32> {
         let places = (0_u32..).zip(&self.places);
         let is_it = |place: &SlotPlace<T>| place.object.as_ref().is_some_and(&accepts);
