@@ -28,7 +28,7 @@ pub(crate) fn pattern() -> String {
     if text.len() > PATTERN_MAX { String::new() } else { text }
 }
 
-/// The longest text that all launchers accept, in bytes.
+/// The pattern's part of the 1,023 bytes that all launchers accept.
 const PATTERN_MAX: usize = 700;
 
 /// Returns the parts of all processes by rank, assuming that all machines are like the one of

@@ -137,13 +137,16 @@ fn node_distances_in(tree: &Topology, interfaces: &[&str]) -> Vec<u32> {
     tree.of_kind(topology::Kind::NumaNode).into_iter().map(of_node).collect()
 }
 
-/// Writes distances as a text without spaces; empty if all nodes are equally near.
+/// Writes distances as a text without spaces; empty if all nodes are equally near, or if it were
+/// longer than [`DISTANCES_MAX`].
 pub(crate) fn node_distances_to_text(distances: &[u32]) -> String {
-    match distances.iter().all(|distance| *distance == distances[0]) {
-        true => String::new(),
-        false => distances.iter().map(u32::to_string).collect::<Vec<_>>().join("."),
-    }
+    let text = distances.iter().map(u32::to_string).collect::<Vec<_>>().join(".");
+    let are_equal = distances.iter().all(|distance| *distance == distances[0]);
+    if are_equal || text.len() > DISTANCES_MAX { String::new() } else { text }
 }
+
+/// The part of the distances of the 1,023 bytes that all launchers accept for a value.
+const DISTANCES_MAX: usize = 300;
 
 /// Returns the distance of each process from the nearest interface, from the NUMA nodes in which
 /// the processes run and a text of [`node_distances_to_text`]: all machines count as being like
@@ -252,6 +255,8 @@ mod tests {
         }
         assert_eq!(node_distances_to_text(&[10, 10]), "");
         assert_eq!(node_distances_to_text(&[]), "");
+        let many: Vec<u32> = [10, 20].into_iter().chain([u32::MAX; 32]).collect();
+        assert_eq!(node_distances_to_text(&many), "");
     }
 
     #[test]

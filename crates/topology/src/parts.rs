@@ -42,8 +42,8 @@ impl Topology {
         }
     }
 
-    /// The kind of the outermost caches that several cores share.
-    fn shared_cache(&self, machine: ObjectId) -> Option<Kind> {
+    /// Returns the kind of the outermost caches that several cores share.
+    pub fn shared_cache(&self, machine: ObjectId) -> Option<Kind> {
         let is_shared = |id: &ObjectId| self.of_kind_in(*id, Kind::Core).len() > 1;
         let outermost_first = (1..=CACHE_LEVEL_MAX).rev().map(Kind::Cache);
         outermost_first

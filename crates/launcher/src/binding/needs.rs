@@ -55,9 +55,6 @@ const WORDS: [(&str, NeedKind); 8] = [
 /// The largest weight of a need.
 const WEIGHT_MAX: u8 = 100;
 
-/// The outermost level of caches that machines have.
-const CACHE_LEVEL_MAX: u8 = 5;
-
 /// What the groups of a job need.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
@@ -117,11 +114,11 @@ impl Needs {
         machine: ObjectId,
         ranks: &[u32],
     ) -> Result<Vec<Cpuset>, String> {
-        let needs = self.groups.iter().flat_map(|(_, needs)| needs);
+        let mut needs = self.groups.iter().flat_map(|(_, needs)| needs);
         let is_missing = |need: &&GroupNeed| {
             !need.interface.is_empty() && topology.interface(&need.interface).is_none()
         };
-        if let Some(need) = needs.clone().find(is_missing) {
+        if let Some(need) = needs.find(is_missing) {
             return Err(format!(
                 "--needs near={0}: this machine has no interface {0}; combray topo lists them",
                 need.interface
@@ -279,21 +276,13 @@ impl Placer<'_> {
         };
         match need.kind {
             NeedKind::Memory => crossed(Kind::NumaNode),
-            NeedKind::Cache => self.shared_cache().map_or(0, crossed),
+            NeedKind::Cache => self.topology.shared_cache(self.machine).map_or(0, crossed),
             NeedKind::Synchronise => {
                 share(self.topology[id].threads.len(), self.topology[self.machine].threads.len())
             }
             NeedKind::Network => share(self.way_to_network(id, &need.interface), farthest),
             NeedKind::Bandwidth => 0,
         }
-    }
-
-    /// Returns the kind of the outermost caches that several cores share.
-    fn shared_cache(&self) -> Option<Kind> {
-        let is_shared = |id: ObjectId| self.topology.of_kind_in(id, Kind::Core).len() > 1;
-        let caches = |kind: &Kind| self.topology.of_kind_in(self.machine, *kind);
-        let mut outermost_first = (1..=CACHE_LEVEL_MAX).rev().map(Kind::Cache);
-        outermost_first.find(|kind| caches(kind).into_iter().any(is_shared))
     }
 
     /// Returns how far an object is from the interface with this name, or from the nearest one
@@ -389,7 +378,10 @@ mod tests {
         };
         assert_eq!(of_last("memory"), "0");
         assert_eq!(of_last("memory, network"), "2");
-        // Two nodes of room in one part, or one node that is near.
+    }
+
+    #[test]
+    fn needs_without_ranks_are_those_of_all() {
         let all = |text| nodes("two-sockets", 8, text);
         assert_eq!(all("cache:3, memory:2"), all("0-7: cache:3, memory:2"), "all ranks");
         assert_eq!(all("0-3: cache:3"), "0 0 0 0 1 1 1 1");
