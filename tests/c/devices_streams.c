@@ -7,7 +7,7 @@
 // preload: libcuda.so.1.c
 #include "devices.h"
 
-enum { COUNT = 50000, ROUNDS = 8 };
+enum { COUNT = 50000, ROUNDS = 8, MANY = 300 };
 
 DRIVER(int, cuStreamCreate, void **, unsigned);
 DRIVER(int, cuStreamSynchronize, void *);
@@ -184,6 +184,28 @@ static void late_wait(void) {
     free(taken);
 }
 
+// All receives are queued before the sends for which they wait, and they are more operations than a
+// queue of the driver may hold.
+static void many_receives(void) {
+    int *from = device_memory(DEVICE, MANY * sizeof(int)), *into = device_memory(DEVICE, MANY * sizeof(int));
+    int *values = new_values(check_rank, 4), *taken = calloc(MANY, sizeof(int));
+    int next = (check_rank + 1) % check_size, previous = (check_rank + check_size - 1) % check_size;
+    MPI_Request requests[2 * MANY];
+    to_device(from, values, MANY * sizeof(int));
+    for (int i = 0; i < MANY; i++)
+        OK(MPIX_Irecv_enqueue(into + i, 1, MPI_INT, previous, 7, comm, &requests[i]));
+    for (int i = 0; i < MANY; i++)
+        OK(MPIX_Isend_enqueue(from + i, 1, MPI_INT, next, 7, comm, &requests[MANY + i]));
+    OK(MPIX_Waitall_enqueue(2 * MANY, requests, MPI_STATUSES_IGNORE));
+    to_host(taken, into, MANY * sizeof(int));
+    DRIVER_OK(cuStreamSynchronize(queue));
+    check_values(taken, previous, 4, MANY, "many receives");
+    device_free(DEVICE, from);
+    device_free(DEVICE, into);
+    free(values);
+    free(taken);
+}
+
 static void nothing(void *in, void *out, int *count, MPI_Datatype *type) { (void)in, (void)out, (void)count, (void)type; }
 
 static void mistakes(int takes_turns) {
@@ -272,6 +294,7 @@ int main(int argc, char **argv) {
     if (takes_turns) late_sender();
     waited_by_the_program();
     late_wait();
+    many_receives();
     mistakes(takes_turns);
     OK(MPIX_Stream_free(&stream));
     CHECK(stream == MPIX_STREAM_NULL, "the handle of a freed stream is %x", stream);

@@ -28,7 +28,7 @@ pub(crate) struct Vendor {
     /// What was made in each scope.
     scopes: Mutex<HashMap<usize, Scope>>,
     sharing: Sharing,
-    /// On which streams of the program wait.
+    /// The words on which streams of the program wait.
     pub(crate) words: SharedWords,
 }
 

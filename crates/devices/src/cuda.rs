@@ -14,10 +14,10 @@ use crate::record::{Allocation, Handle};
 use crate::{DeviceDescription, ProcessesOfDevice};
 use driver::{
     ATTRIBUTE_BUFFER_ID, ATTRIBUTE_CONTEXT, ATTRIBUTE_DEVICE_ORDINAL, ATTRIBUTE_IS_MANAGED,
-    ATTRIBUTE_MEMORY_TYPE, COMPUTE_MODE, COMPUTE_MODE_EXCLUSIVE, COMPUTE_MODE_PROHIBITED, Context,
-    Copy2D, Driver, EVENT_DISABLE_TIMING, HOST_REGISTER_PORTABLE, InspectionFunctions,
-    MEMORY_DEVICE, MEMORY_HOST, MEMORY_UNIFIED, NOT_READY, Ordinal, Outcome, STREAM_NON_BLOCKING,
-    SUCCESS, StreamFunctions, WAIT_AT_LEAST,
+    ATTRIBUTE_MEMORY_TYPE, CAPTURE_NONE, COMPUTE_MODE, COMPUTE_MODE_EXCLUSIVE,
+    COMPUTE_MODE_PROHIBITED, CaptureFunctions, Context, Copy2D, Driver, EVENT_DISABLE_TIMING,
+    HOST_REGISTER_PORTABLE, InspectionFunctions, MEMORY_DEVICE, MEMORY_HOST, MEMORY_UNIFIED,
+    NOT_READY, Ordinal, Outcome, STREAM_NON_BLOCKING, SUCCESS, StreamFunctions, WAIT_AT_LEAST,
 };
 
 /// The library of the driver.
@@ -28,6 +28,8 @@ pub(crate) struct Cuda {
     functions: Driver,
     /// For streams of the program; none if the driver is older than they are.
     of_streams: Option<StreamFunctions>,
+    /// None if the driver cannot capture streams into graphs.
+    of_captures: Option<CaptureFunctions>,
     /// For descriptions of devices.
     of_inspection: Option<InspectionFunctions>,
 }
@@ -47,9 +49,12 @@ impl Cuda {
     }
 
     fn of(library: &LoadedLibrary) -> Option<Self> {
-        let (of_streams, of_inspection) =
-            (StreamFunctions::of(library), InspectionFunctions::of(library));
-        Some(Self { functions: Driver::of(library)?, of_streams, of_inspection })
+        Some(Self {
+            functions: Driver::of(library)?,
+            of_streams: StreamFunctions::of(library),
+            of_captures: CaptureFunctions::of(library),
+            of_inspection: InspectionFunctions::of(library),
+        })
     }
 
     /// Asks for attributes of an address; false if the driver does not know them.
@@ -86,6 +91,21 @@ impl Cuda {
 
     fn streams(&self, function: &'static str) -> Result<&StreamFunctions, ApiError> {
         self.of_streams.as_ref().ok_or_else(|| ApiError::missing(LIBRARY, function))
+    }
+
+    /// Returns an error if a stream is being captured: a graph would repeat what is queued for one
+    /// operation.
+    fn must_not_be_captured(&self, stream: usize) -> Result<(), ApiError> {
+        let Some(functions) = &self.of_captures else { return Ok(()) };
+        let (function, mut status) = ("cuStreamIsCapturing", CAPTURE_NONE);
+        // SAFETY: the place has the documented type. Only the driver can check the stream.
+        let outcome = unsafe { (functions.status)(pointer(stream), &raw mut status) };
+        self.checked(function, outcome)?;
+        if status == CAPTURE_NONE {
+            return Ok(());
+        }
+        let name = "that the stream is being captured into a graph".to_owned();
+        Err(ApiError { library: LIBRARY, function, outcome: -1, name })
     }
 
     fn checked(&self, function: &'static str, outcome: Outcome) -> Result<(), ApiError> {
@@ -275,11 +295,7 @@ impl Api for Cuda {
 
     fn scope_of_stream(&self, stream: usize) -> Result<usize, ApiError> {
         let mut context: Context = ptr::null_mut();
-        let name = "cuStreamGetCtx";
-        // SAFETY: the place has the documented type. Only the driver can check the stream.
-        let outcome =
-            unsafe { (self.streams(name)?.context_of)(pointer(stream), &raw mut context) };
-        self.checked(name, outcome)?;
+        call!(self, stream_context, "cuStreamGetCtx", pointer(stream), &raw mut context)?;
         Ok(context.expose_provenance())
     }
 
@@ -290,6 +306,7 @@ impl Api for Cuda {
         data: *mut c_void,
     ) -> Result<(), ApiError> {
         let name = "cuLaunchHostFunc";
+        self.must_not_be_captured(stream)?;
         // SAFETY: passed on to the caller.
         let outcome = unsafe { (self.streams(name)?.launch)(pointer(stream), function, data) };
         self.checked(name, outcome)
@@ -298,6 +315,7 @@ impl Api for Cuda {
     fn queue_wait(&self, stream: usize, address: usize, value: u32) -> Result<(), ApiError> {
         let (name, address) = ("cuStreamWaitValue32", address as u64);
         let functions = self.streams(name)?;
+        self.must_not_be_captured(stream)?;
         // SAFETY: the driver checks the address.
         let outcome =
             unsafe { (functions.wait_value)(pointer(stream), address, value, WAIT_AT_LEAST) };

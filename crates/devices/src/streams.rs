@@ -14,10 +14,10 @@ use parking_lot::Mutex;
 use crate::api::{Api, ApiError, inside};
 use crate::copies::Vendor;
 
-/// So many streams can wait for the processor at a time.
+/// The maximum number of streams with a wait word; the calls synchronize further ones.
 const WORDS: usize = 1024;
 
-/// Whose stream a program passes.
+/// The vendor's type of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamKind {
     /// `cudaStream_t`, which is `CUstream`.
@@ -61,7 +61,9 @@ struct Shared {
 /// that still reads a word of which the wait has ended finds it high enough.
 #[derive(Debug, Default)]
 pub(crate) struct WaitWords {
-    page: Option<(&'static WordPage, usize)>,
+    page: Option<&'static WordPage>,
+    /// The page's address for devices; none before devices can read it.
+    address: Option<usize>,
     used: usize,
     free: Vec<usize>,
 }
@@ -69,6 +71,13 @@ pub(crate) struct WaitWords {
 #[derive(Debug)]
 #[repr(C, align(4096))]
 struct WordPage([AtomicU32; WORDS]);
+
+impl WordPage {
+    /// Makes a page that stays mapped until the process ends.
+    fn leaked() -> &'static Self {
+        Box::leak(Box::new(Self([const { AtomicU32::new(0) }; WORDS])))
+    }
+}
 
 impl fmt::Debug for ProgramStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -101,15 +110,18 @@ impl ProgramStream {
     /// The driver's, by name.
     pub fn queue_turn(&self) -> Result<u32, String> {
         let Some(turns) = &self.turns else { return Ok(0) };
-        let data = Arc::into_raw(Arc::clone(&turns.shared)).cast_mut().cast();
-        // SAFETY: `take_turn` may be called from any thread, with a counted reference.
-        let queued = self.inside(|api| unsafe { api.queue_call(self.stream, take_turn, data) });
-        if queued.is_err() {
-            // SAFETY: the driver does not call the function.
-            drop(unsafe { Arc::from_raw(data.cast_const().cast::<Shared>()) });
-        }
-        queued?;
-        Ok(turns.queued.fetch_add(1, Ordering::AcqRel).wrapping_add(1))
+        self.inside(|api| {
+            let data: *mut c_void = Arc::into_raw(Arc::clone(&turns.shared)).cast_mut().cast();
+            // SAFETY: `take_turn` may be called from any thread, with a counted reference.
+            let queued = unsafe { api.queue_call(self.stream, take_turn, data) };
+            if queued.is_err() {
+                // SAFETY: the driver does not call the function.
+                drop(unsafe { Arc::from_raw(data.cast_const().cast::<Shared>()) });
+            }
+            queued?;
+            // The turn counts even if the scope cannot be left.
+            Ok(turns.queued.fetch_add(1, Ordering::AcqRel).wrapping_add(1))
+        })
     }
 
     /// Whether the stream has come to a turn.
@@ -125,9 +137,11 @@ impl ProgramStream {
     pub fn queue_wait(&self) -> Result<u32, String> {
         let Some(turns) = &self.turns else { return Ok(0) };
         let wait = turns.waits.load(Ordering::Acquire).wrapping_add(1);
-        self.inside(|api| api.queue_wait(self.stream, turns.address, wait))?;
-        turns.waits.store(wait, Ordering::Release);
-        Ok(wait)
+        self.inside(|api| {
+            api.queue_wait(self.stream, turns.address, wait)?;
+            turns.waits.store(wait, Ordering::Release);
+            Ok(wait)
+        })
     }
 
     /// Ends a wait of the stream and all before it.
@@ -180,17 +194,21 @@ impl WaitWords {
     /// Returns the place of a word that no stream uses. None if all are used, or devices cannot
     /// read them.
     fn take(&mut self, api: &dyn Api, scope: usize) -> Option<usize> {
-        if self.page.is_none() {
-            let page: &'static WordPage =
-                Box::leak(Box::new(WordPage([const { AtomicU32::new(0) }; WORDS])));
+        if self.address.is_none() {
+            let page = *self.page.get_or_insert_with(WordPage::leaked);
             let (start, bytes) =
                 (std::ptr::from_ref(page).expose_provenance(), size_of::<WordPage>());
-            let address = inside(api, scope, |api| {
+            let registered = inside(api, scope, |api| {
                 // SAFETY: the page stays mapped until the process ends.
                 unsafe { api.register(start, bytes) }?;
-                api.address_on_device(start)
+                let address = api.address_on_device(start);
+                if address.is_err() {
+                    api.unregister(start);
+                }
+                self.address = Some(address?);
+                Ok(())
             });
-            self.page = Some((page, address.ok()?));
+            registered.ok()?;
         }
         if let Some(place) = self.free.pop() {
             return Some(place);
@@ -202,7 +220,7 @@ impl WaitWords {
 
     /// Returns a word and its address for devices.
     fn word(&self, place: usize) -> Option<(&'static AtomicU32, usize)> {
-        let (page, address) = self.page?;
+        let (page, address) = (self.page?, self.address?);
         Some((page.0.get(place)?, address + place * size_of::<AtomicU32>()))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 
 use memory::{Blocks, DistantMemory, ForeignMemory};
 use parking_lot::Mutex;
@@ -37,6 +37,10 @@ struct Counting {
     /// The values that streams of the program wait for.
     awaited: Mutex<Vec<u32>>,
     refuses_waits: bool,
+    refuses_leave: AtomicBool,
+    /// How many registrations of memory have not ended.
+    registered: AtomicI64,
+    refuses_address: bool,
 }
 
 /// Held by tests that look at failures, which are common to all threads.
@@ -68,7 +72,7 @@ impl Api for Counting {
     fn leave(&self, before: usize) -> Result<(), ApiError> {
         assert_eq!(before, 7);
         self.entered.fetch_sub(1, Ordering::Relaxed);
-        Ok(())
+        if self.refuses_leave.load(Ordering::Relaxed) { Err(error(201)) } else { Ok(()) }
     }
 
     fn create_stream(&self) -> Result<usize, ApiError> {
@@ -135,10 +139,13 @@ impl Api for Counting {
     }
 
     unsafe fn register(&self, _address: usize, _bytes: usize) -> Result<(), ApiError> {
+        self.registered.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 
-    fn unregister(&self, _address: usize) {}
+    fn unregister(&self, _address: usize) {
+        self.registered.fetch_sub(1, Ordering::Relaxed);
+    }
 
     fn scope_of_stream(&self, _stream: usize) -> Result<usize, ApiError> {
         Ok(4096)
@@ -161,7 +168,7 @@ impl Api for Counting {
     }
 
     fn address_on_device(&self, address: usize) -> Result<usize, ApiError> {
-        Ok(address)
+        if self.refuses_address { Err(error(801)) } else { Ok(address) }
     }
 
     fn describe(&self) -> Result<Vec<DeviceDescription>, ApiError> {
@@ -301,6 +308,29 @@ fn a_stream_waits_for_one_number_after_the_other() {
     let other = ProgramStream::new(&vendor, 8, Some(|| ())).expect("it can wait");
     assert_eq!(other.queue_wait(), Ok(3));
     assert_eq!(*api.awaited.lock(), [0, 1, 2, 2, 3]);
+}
+
+#[test]
+fn what_was_queued_counts_if_the_scope_cannot_be_left() {
+    let api = Arc::new(Counting::default());
+    let vendor = Arc::new(Vendor::new(Arc::clone(&api) as Arc<dyn Api>));
+    let stream = ProgramStream::new(&vendor, 7, Some(|| ())).expect("it can wait");
+    api.refuses_leave.store(true, Ordering::Relaxed);
+    assert!(stream.queue_turn().is_err() && stream.queue_wait().is_err());
+    api.refuses_leave.store(false, Ordering::Relaxed);
+    assert_eq!([stream.queue_turn(), stream.queue_wait()], [Ok(2), Ok(2)]);
+    assert!(stream.has_reached(2) && !stream.has_reached(3));
+}
+
+#[test]
+fn memory_that_devices_cannot_read_is_not_left_registered() {
+    let api = Arc::new(Counting { refuses_address: true, ..Counting::default() });
+    let vendor = Arc::new(Vendor::new(Arc::clone(&api) as Arc<dyn Api>));
+    for _ in 0..3 {
+        let stream = ProgramStream::new(&vendor, 7, Some(|| ())).expect("it can be used");
+        assert!(!stream.takes_turns());
+    }
+    assert_eq!((count(&api.registered), count(&api.entered)), (0, 0));
 }
 
 #[test]

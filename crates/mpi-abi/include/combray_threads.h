@@ -197,7 +197,7 @@ enum { COMBRAY_READS = 1, COMBRAY_WRITES = 2 };
  * memory is determined in this call: touch the memory before.
  * A thread of a team of OpenMP may also call it, in a region, if the program runs on Combray's
  * library of OpenMP: memory that is written then moves to the node of its thread of the outermost
- * team, and follows that. ENOMEM: it has named too many ranges.
+ * team, and follows that. If a thread names more than 4096 ranges, the oldest are forgotten.
  * Errors: EINVAL: `address` is a null pointer, `bytes` is 0, or there is no such access. EPERM: the
  * caller is another kernel thread. */
 int combray_uses(const void *address, size_t bytes, int access);

@@ -349,8 +349,8 @@ impl Admission {
         }
     }
 
-    /// Does what is left to do after a call whose buffers may lie in memory of graphics processors,
-    /// and which returned `code`. Returns the code that the program gets.
+    /// Does what is left to do after a call that returned `code`. If `DEVICES` is set, reports
+    /// copies that failed since the last call. Returns the code that the program gets.
     #[cold]
     #[inline(never)]
     fn end_with(self, fail: fn(&Call, Failure) -> c_int, call: &Call, code: c_int) -> c_int {

@@ -88,7 +88,7 @@ fn ring() {
 /// Wakes the helper and all threads that sleep in calls, because a stream of a device has come to
 /// an operation. May be called from any thread.
 pub fn wake() {
-    CALLS.wake(&System, ring);
+    CALLS.wake(&System, || ());
     ring();
 }
 

@@ -21,8 +21,8 @@ use crate::calls::statuses::to_c;
 /// `MPIX_STREAM_NULL`. The handles of streams follow.
 pub const STREAM_NULL: c_int = 0x3c00_0000;
 
-/// So many operations of a stream may be underway. A call that adds another one waits, because it
-/// would wait in the driver if the queue there was full, and then nobody would make progress.
+/// The maximum number of operations of a stream in the driver's queue. If that queue were full,
+/// `cuLaunchHostFunc` would block with the library's lock held, and no thread could make progress.
 const ENQUEUED_MAX: usize = 256;
 
 /// The streams of the program, and its communicators that have one.
@@ -157,19 +157,31 @@ impl Stream {
         Ok(operation)
     }
 
-    /// Lets the stream wait for operations of its own. If it cannot wait for the processor, waits
-    /// for them here, and returns the first error among them.
+    /// Queues a wait of the stream, for [`await_operations`](Self::await_operations); returns its
+    /// number, or none if the stream cannot wait for the processor.
     ///
     /// # Errors
-    /// The driver's; those of operations that were waited for.
+    /// The driver's.
+    pub fn queue_wait(&self, process: &Process) -> base::Result<Option<u32>> {
+        let Some(queue) = self.queue.as_ref().filter(|queue| queue.takes_turns()) else {
+            return Ok(None);
+        };
+        self.await_room(process);
+        queue.queue_wait().map(Some).map_err(other)
+    }
+
+    /// Ends the queued wait with this number when operations of the stream are complete. Without
+    /// such a wait, waits for them here, and returns the first error among them.
+    ///
+    /// # Errors
+    /// Those of operations that were waited for here.
     pub fn await_operations(
         self: &Rc<Self>,
         process: &Process,
+        wait: Option<u32>,
         operations: Vec<AwaitedOperation>,
     ) -> base::Result<()> {
-        let Some(queue) = &self.queue else { return Ok(()) };
-        if queue.takes_turns() {
-            let number = queue.queue_wait().map_err(other)?;
+        if let Some(number) = wait {
             self.waits.borrow_mut().push_back(StreamWait { number, operations });
             // All operations may be complete already, and then nothing advances the stream.
             self.advance_from_now(process);
@@ -179,18 +191,35 @@ impl Stream {
         operations.iter().map(report).fold(Ok(()), Result::and)
     }
 
+    /// Lets the stream wait for an operation of which the program has no request.
+    ///
+    /// # Errors
+    /// The driver's; then the operation no longer uses its buffer. If the operation was waited for
+    /// here, its own.
+    pub fn await_operation(
+        self: &Rc<Self>,
+        process: &Process,
+        awaited: AwaitedOperation,
+    ) -> base::Result<()> {
+        let queued = self.queue_wait(process);
+        if queued.is_err() {
+            let operation = &awaited.0;
+            operation.withdraw();
+            process.wait_until(&mut |_| operation.is_over());
+        }
+        self.await_operations(process, queued?, vec![awaited])
+    }
+
     fn advance_from_now(self: &Rc<Self>, process: &Process) {
         if !self.is_advanced.replace(true) {
             process.keep_advancing(Rc::clone(self) as _);
         }
     }
 
-    /// Makes progress until another operation has room.
+    /// Makes progress until the driver's queue has room for another operation. Operations that were
+    /// begun have left that queue.
     fn await_room(&self, process: &Process) {
-        let has_room = || {
-            let waits = self.waits.borrow().len();
-            self.turns.borrow().len() + self.begun.borrow().len() + waits < ENQUEUED_MAX
-        };
+        let has_room = || self.turns.borrow().len() + self.waits.borrow().len() < ENQUEUED_MAX;
         if !has_room() {
             process.wait_until(&mut |_| has_room());
         }
@@ -277,6 +306,14 @@ impl Enqueued {
             }),
         };
         self.state.replace(state);
+    }
+
+    /// Makes the operation complete without a status, unless its turn has come. It never begins.
+    fn withdraw(&self) {
+        let mut state = self.state.borrow_mut();
+        if matches!(*state, EnqueuedState::Waits(Some(_))) {
+            *state = EnqueuedState::Over(MessageStatus::EMPTY);
+        }
     }
 
     /// Takes the status of the operation if it is complete; returns whether it is.

@@ -212,16 +212,21 @@ fn ranks_that_share_a_core_while_others_are_free_are_reported() {
 
 #[test]
 fn pools_with_more_busy_threads_than_cores_are_named() {
-    let of = |threads: u32, machine_cores: u32, pools: &[(&str, &str)]| {
+    let using = |processor_seconds, threads: u32, machine_cores: u32, pools: &[(&str, &str)]| {
         let ranks = (0..2_u32).map(|number| RankProfile {
             cores: vec![2 * number, 2 * number + 1],
             machine_cores,
             busy_threads: threads,
+            processor_seconds,
+            helper_seconds: 0.5,
             pools: pools.iter().map(|(of, by)| ((*of).to_owned(), (*by).to_owned())).collect(),
             ..rank(number, "MPI_Barrier", 3.0, &[(WaitCause::Members, None, 1.0)])
         });
         JobProfile::of("./model".to_owned(), ranks.collect()).advice
     };
+    // Two cores for 10 s, less the time of the helper and a little.
+    let of =
+        |threads, machine_cores, pools: &[(&str, &str)]| using(18.0, threads, machine_cores, pools);
     let pools = [("OpenBLAS", "OPENBLAS_NUM_THREADS"), ("OpenMP (libgomp)", "OMP_NUM_THREADS")];
     let found = of(8, 4, &pools);
     assert_eq!(found[0].cause, "thread_pools");
@@ -233,6 +238,8 @@ fn pools_with_more_busy_threads_than_cores_are_named() {
     assert!(!is_reported(of(2, 4, &pools)), "each thread has a core");
     assert!(!is_reported(of(8, 4, &[])), "the program's own threads");
     assert!(!is_reported(of(8, 8, &pools)), "other cores are free");
+    // The library keeps one thread computing, and others at 2 % of the time.
+    assert!(!is_reported(using(10.2, 3, 4, &pools)), "the cores have time left");
 }
 
 #[test]

@@ -87,10 +87,12 @@ impl Flows {
         let number = if last.chunk != 0 && last.flow == flow {
             last.count
         } else {
+            // `set` may forget the count of a flow that has rested.
+            let number = self.others.take(&flow);
             if last.chunk != 0 {
                 self.others.set(last.flow, last.count);
             }
-            self.others.take(&flow)
+            number
         };
         self.places[place] = NumberedFlow { flow, count: number.wrapping_add(1), chunk };
         MessageForm::Whole(number)

@@ -349,30 +349,41 @@ impl Mailboxes {
         for origin in 0..self.size {
             let mailbox = Mailbox::of(&self.memory, self.size, self.rank, origin);
             if mailbox.word(STATE).load(Ordering::Relaxed) == ASKED {
-                let begun = spans::begin().map(|begun| (begun, MailedRequest::read(mailbox)));
-                let is_served = self.serve_one(memory, origin, mailbox);
-                if let Some((begun, Some(request))) = begun.filter(|_| is_served) {
-                    end_span(begun, &request, rank_in_job(origin));
-                }
-                active |= is_served;
+                active |= self.serve_one(memory, origin, mailbox, &rank_in_job);
             }
         }
         active
     }
 
-    fn serve_one(&self, memory: &ExposedParts, origin: u32, mailbox: Mailbox<'_>) -> bool {
+    fn serve_one(
+        &self,
+        memory: &ExposedParts,
+        origin: u32,
+        mailbox: Mailbox<'_>,
+        rank_in_job: &impl Fn(u32) -> Option<u32>,
+    ) -> bool {
+        let begun = spans::begin();
         if !mailbox.change_state(ASKED, TAKEN) {
             return false;
         }
-        let done = self.carry_out(memory, origin, mailbox);
-        mailbox.set_state(if done { DONE } else { REFUSED });
+        let request = MailedRequest::read(mailbox);
+        let is_done = |request| self.carry_out(memory, origin, mailbox, request);
+        mailbox.set_state(if request.as_ref().is_some_and(is_done) { DONE } else { REFUSED });
+        if let (Some(begun), Some(request)) = (begun, &request) {
+            end_span(begun, request, rank_in_job(origin));
+        }
         true
     }
 
     /// Executes the request in a mailbox on this process's part, and stores the previous data
     /// there. Returns false if the request is refused.
-    fn carry_out(&self, memory: &ExposedParts, origin: u32, mailbox: Mailbox<'_>) -> bool {
-        let Some(request) = MailedRequest::read(mailbox) else { return false };
+    fn carry_out(
+        &self,
+        memory: &ExposedParts,
+        origin: u32,
+        mailbox: Mailbox<'_>,
+        request: &MailedRequest,
+    ) -> bool {
         if request.is_long() {
             return self.copy_long(memory, origin, request);
         }
@@ -390,7 +401,7 @@ impl Mailboxes {
         done
     }
 
-    fn copy_long(&self, memory: &ExposedParts, origin: u32, request: MailedRequest) -> bool {
+    fn copy_long(&self, memory: &ExposedParts, origin: u32, request: &MailedRequest) -> bool {
         let data = self.data(self.rank, origin);
         let length = request.place.length;
         memory.with_own_run(self.rank, request.place, |(part, offset)| {

@@ -33,6 +33,9 @@ pub(super) const HANDLE_TYPE_DESCRIPTOR: c_uint = 1;
 /// The stream waits until the word is at least the value.
 pub(super) const WAIT_AT_LEAST: c_uint = 0;
 
+/// The stream is not being captured into a graph.
+pub(super) const CAPTURE_NONE: c_int = 0;
+
 /// An attribute of devices, and its values: how many processes may use one.
 pub(super) const COMPUTE_MODE: c_int = 20;
 pub(super) const COMPUTE_MODE_PROHIBITED: c_int = 2;
@@ -106,6 +109,7 @@ crate::api::functions! { Driver:
     context_device = c"cuCtxGetDevice"(*mut Ordinal);
     stream_create = c"cuStreamCreate"(*mut Stream, c_uint);
     stream_wait = c"cuStreamSynchronize"(Stream);
+    stream_context = c"cuStreamGetCtx"(Stream, *mut Context);
     event_create = c"cuEventCreate"(*mut Event, c_uint);
     event_record = c"cuEventRecord"(Event, Stream);
     event_query = c"cuEventQuery"(Event);
@@ -145,8 +149,11 @@ crate::api::functions! { InspectionFunctions:
     attribute = c"cuDeviceGetAttribute"(*mut c_int, c_int, Ordinal);
 }
 
+crate::api::functions! { CaptureFunctions:
+    status = c"cuStreamIsCapturing"(Stream, *mut c_int);
+}
+
 crate::api::functions! { StreamFunctions:
-    context_of = c"cuStreamGetCtx"(Stream, *mut Context);
     launch = c"cuLaunchHostFunc"(Stream, HostFunction, *mut c_void);
     wait_value = c"cuStreamWaitValue32_v2"(Stream, u64, u32, c_uint);
     host_address = c"cuMemHostGetDevicePointer_v2"(*mut u64, *mut c_void, c_uint);

@@ -22,7 +22,7 @@ use crate::generated::constants::MPI_REQUEST_NULL;
 use crate::handler_owner::HandlerOwner;
 use crate::helper;
 use crate::requests::{Pending, PendingRequest};
-use crate::streams::{AwaitedOperation, Begin, Enqueued, STREAM_NULL, Stream};
+use crate::streams::{AwaitedOperation, Begin, Enqueued, STREAM_NULL};
 
 use super::collectives::{ReductionBuffers, allreduce_arguments};
 use super::communicators::hand_out;
@@ -103,7 +103,7 @@ pub fn mpix_stream_free(call: &Call, stream: Out<c_int>) -> CallOutcome<()> {
     Ok(())
 }
 
-/// Makes progress. All streams have that in common.
+/// Makes progress for all streams, as there is one progress engine.
 pub fn mpix_stream_progress(call: &Call, stream: c_int) -> CallOutcome<()> {
     if stream != STREAM_NULL {
         call.library.streams.get(stream).ok_or_else(|| no_stream(1, stream))?;
@@ -156,7 +156,7 @@ pub fn mpix_send_enqueue(
     comm: KnownCommunicator,
 ) -> CallOutcome<()> {
     let operation = enqueue_send(call, buf, dest, tag, &comm)?;
-    await_all(call, vec![(operation, OutStatus::IGNORED)])
+    await_one(call, operation, OutStatus::IGNORED)
 }
 
 pub fn mpix_isend_enqueue(
@@ -181,7 +181,7 @@ pub fn mpix_recv_enqueue(
     status: OutStatus<'static>,
 ) -> CallOutcome<()> {
     let operation = enqueue_receive(call, buf, source, tag, &comm)?;
-    await_all(call, vec![(operation, status)])
+    await_one(call, operation, status)
 }
 
 pub fn mpix_irecv_enqueue(
@@ -215,7 +215,7 @@ pub fn mpix_allreduce_enqueue(
         Ok(collective::allreduce(&invocation, count, reduction)?.into_request(process))
     });
     let operation = enqueue(call, &comm, "a reduction", begin)?;
-    await_all(call, vec![(operation, OutStatus::IGNORED)])
+    await_one(call, operation, OutStatus::IGNORED)
 }
 
 /// Lets the stream of an operation wait for it.
@@ -229,9 +229,13 @@ pub fn mpix_wait_enqueue(
         status.set_empty();
         return Ok(());
     }
-    let operation = take_enqueued(call, 1, handle)?;
+    let operation = inspect_enqueued(call, 1, handle)?;
+    let (process, stream) = (&call.library.process, Rc::clone(operation.stream()));
+    // The program keeps the request if the driver refuses the wait.
+    let wait = stream.queue_wait(process)?;
+    call.library.requests.forget(handle);
     request.set(MPI_REQUEST_NULL);
-    await_all(call, vec![(operation, status)])
+    Ok(stream.await_operations(process, wait, vec![(operation, status)])?)
 }
 
 /// Lets the stream of several operations wait for them.
@@ -255,13 +259,17 @@ pub fn mpix_waitall_enqueue(
         }
         operations.push((operation, statuses.at(index)));
     }
+    let Some((first, _)) = operations.first() else { return Ok(()) };
+    let (process, stream) = (&call.library.process, Rc::clone(first.stream()));
+    // The program keeps the requests if the driver refuses the wait.
+    let wait = stream.queue_wait(process)?;
     for index in 0..handles.len() {
         if handles.at(index) != MPI_REQUEST_NULL {
             call.library.requests.forget(handles.at(index));
             handles.set(index, MPI_REQUEST_NULL);
         }
     }
-    if operations.is_empty() { Ok(()) } else { await_all(call, operations) }
+    Ok(stream.await_operations(process, wait, operations)?)
 }
 
 fn enqueue_send(
@@ -304,25 +312,17 @@ fn enqueue(
     Ok(stream.enqueue(&call.library.process, noun, begin)?)
 }
 
-fn await_all(call: &Call, operations: Vec<AwaitedOperation>) -> CallOutcome<()> {
-    let stream: Rc<Stream> = match operations.first() {
-        Some((operation, _)) => Rc::clone(operation.stream()),
-        None => return Ok(()),
-    };
-    Ok(stream.await_operations(&call.library.process, operations)?)
+/// Lets the stream of an operation wait for it, for calls that return no request.
+fn await_one(call: &Call, operation: Rc<Enqueued>, status: OutStatus<'static>) -> CallOutcome<()> {
+    let stream = Rc::clone(operation.stream());
+    Ok(stream.await_operation(&call.library.process, (operation, status))?)
 }
 
 fn hand_out_request(call: &Call, comm: Comm, operation: Rc<Enqueued>, request: Out<Request>) {
     requests::hand_out(call, comm, mpi::Request::Operation(operation), request);
 }
 
-/// Returns the operation of a request, which is freed.
-fn take_enqueued(call: &Call, position: usize, handle: Request) -> CallOutcome<Rc<Enqueued>> {
-    let operation = inspect_enqueued(call, position, handle)?;
-    call.library.requests.forget(handle);
-    Ok(operation)
-}
-
+/// Returns the operation of a request.
 fn inspect_enqueued(call: &Call, position: usize, handle: Request) -> CallOutcome<Rc<Enqueued>> {
     let enqueued = |pending: &mut PendingRequest| {
         let Pending::One(mpi::Request::Operation(operation)) = &pending.work else { return None };

@@ -14,6 +14,9 @@ const KEPT: f64 = 0.3;
 /// The share of the time above which messages may also be the reason for other waits.
 const MUCH: f64 = 0.1;
 
+/// The minimum share of the time of its cores that a rank uses if its threads compete for them.
+const SATURATED: f64 = 0.9;
+
 impl Facts<'_> {
     /// Ranks have fewer cores than computing threads, while other cores of the machine are free.
     pub(super) fn shared_core(&self) -> Option<Advice> {
@@ -73,13 +76,22 @@ impl Facts<'_> {
         })
     }
 
-    /// Ranks have more busy threads than cores, and libraries with pools of threads.
+    /// Ranks have more busy threads than cores, the cores are saturated, and libraries with pools
+    /// of threads are loaded.
     pub(super) fn thread_pools(&self) -> Option<Advice> {
         let lacking = |rank: &RankProfile| {
             1.0 - rank.cores.len() as f64 / f64::from(rank.busy_threads.max(1))
         };
+        // A thread is busy from 1 % of the time on, and several such threads fit on one core.
+        let is_saturated = |rank: &RankProfile| {
+            let used = rank.processor_seconds + rank.helper_seconds;
+            used >= SATURATED * rank.cores.len() as f64 * rank.seconds
+        };
         let is_crowded = |rank: &&RankProfile| {
-            !rank.pools.is_empty() && !rank.cores.is_empty() && lacking(rank) > 0.0
+            !rank.pools.is_empty()
+                && !rank.cores.is_empty()
+                && lacking(rank) > 0.0
+                && is_saturated(rank)
         };
         let crowded: Vec<&RankProfile> = self.ranks.iter().filter(is_crowded).collect();
         let most = crowded.iter().max_by(|one, other| lacking(one).total_cmp(&lacking(other)))?;
@@ -99,8 +111,9 @@ impl Facts<'_> {
                 names.join(", "),
             ),
             remedy: format!(
-                "leave {} to combray run, which sets the number of cores of each rank; set 1 for a \
-                 library that threads of another pool call",
+                "leave {} to combray run, which sets the number of cores of each rank; if threads \
+                 of one of these pools call another one (OpenMP threads that call OpenBLAS), set \
+                 the inner one's variable to 1",
                 variables.join(" and "),
             ),
         })
