@@ -6,6 +6,7 @@ import tempfile
 import unittest
 import xml.etree.ElementTree
 from pathlib import Path
+from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "studies"))
 
@@ -93,6 +94,23 @@ class Costs(unittest.TestCase):
             for zone, name, joules in (("r:0", "package-0", 5), ("r:0:0", "core", 95), ("r:0:1", "dram", 92.5)):
                 describe(zone, name, joules)
             self.assertAlmostEqual(meter.used().joules, 17.5)  # The counter of the package has overflowed.
+
+    def test_what_two_zones_count_is_counted_once(self):
+        zones = (("intel-rapl-mmio:0", "package-0", 1), ("intel-rapl:0", "package-0", 20),
+                 ("intel-rapl:0:1", "dram", 300), ("intel-rapl:1", "package-1-die-0", 4_000),
+                 ("intel-rapl:1:0", "dram", 50_000), ("intel-rapl:2", "package-1-die-1", 600_000))
+        for is_of_amd, expected in ((False, 0.65432), (True, 0.05432)):
+            with tempfile.TemporaryDirectory() as folder:
+                for zone, name, _ in zones:
+                    place = Path(folder, zone)
+                    place.mkdir()
+                    for file, text in (("name", name), ("max_energy_range_uj", 10**8), ("energy_uj", 0)):
+                        (place / file).write_text(f"{text}\n")
+                with mock.patch.object(energy, "is_of_amd", return_value=is_of_amd):
+                    meter = energy.Meter(Path(folder))
+                for zone, _, energy_uj in zones:
+                    Path(folder, zone, "energy_uj").write_text(f"{energy_uj}\n")
+                self.assertAlmostEqual(meter.used().joules, expected)
 
     def test_without_counters_processor_time_remains(self):
         self.assertIsNone(energy.Meter(Path("/nonexistent")).used().joules)

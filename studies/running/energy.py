@@ -24,13 +24,17 @@ class Meter:
 
     def __init__(self, counters: Path = COUNTERS):
         self.zones = []
-        for zone in sorted(counters.glob("*")):
+        counted = set()
+        # The same package may be found through its registers in memory, too: intel-rapl-mmio:0.
+        zones = sorted(counters.glob("*"), key=lambda zone: (not zone.name.startswith("intel-rapl:"), zone))
+        dies_count_packages = is_of_amd()
+        for zone in zones:
             try:
-                name = (zone / "name").read_text().strip()
+                what = subject(zone, dies_count_packages)
                 largest = int((zone / "max_energy_range_uj").read_text())
-                # Those of cores are contained in packages, those of whole systems are rare.
-                if name.startswith("package") or name == "dram":
+                if what is not None and what not in counted:
                     self.zones.append((zone / "energy_uj", largest, read(zone / "energy_uj")))
+                    counted.add(what)
             except (OSError, ValueError):
                 continue
         self.begun = processor_seconds()
@@ -44,6 +48,31 @@ class Meter:
                 continue
             joules = (joules or 0.0) + (passed if passed >= 0 else passed + largest) / 1e6
         return Used(processor_seconds() - self.begun, joules)
+
+
+def subject(zone: Path, dies_count_packages: bool) -> str | None:
+    """What a zone counts: a package, or the memory of one. Cores are contained in packages, whole systems are rare."""
+    name = (zone / "name").read_text().strip()
+    if name == "dram":
+        outer = zone.with_name(zone.name.rpartition(":")[0] or zone.name)
+        try:
+            package = subject(outer, dies_count_packages) if outer != zone else None
+        except OSError:
+            package = None
+        return f"dram of {package or zone}"
+    if not name.startswith("package"):
+        return None
+    return name.partition("-die-")[0] if dies_count_packages else name
+
+
+def is_of_amd() -> bool:
+    """Whether the counter of each die counts the whole package."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return False
+    vendor = next((line for line in lines if line.startswith("vendor_id")), "")
+    return vendor.endswith(("AuthenticAMD", "HygonGenuine"))
 
 
 def read(counter: Path) -> int:

@@ -12,9 +12,11 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use base::variables;
 use clap::Parser;
+use driver_tcp::NetworkSelection;
 use runtime::migration::Nodes;
-use runtime::samples;
+use runtime::{configuration, samples};
 use serde::Serialize;
 
 use crate::raster;
@@ -113,20 +115,22 @@ pub fn run(words: &[OsString]) -> Result<i32, String> {
             return Ok(error.exit_code());
         }
     };
+    let selection = NetworkSelection::parse(&configuration::networks());
+    let selection = selection.map_err(|wrong| format!("{}: {wrong}", variables::NET))?;
     let nodes = Nodes::here();
     let all: Vec<u32> = nodes.as_ref().map_or_else(|| vec![0], |nodes| nodes.all().collect());
     let usable: Vec<u32> = nodes.as_ref().map_or_else(|| vec![0], |nodes| nodes.usable().collect());
     let distance = |from, to| nodes.as_ref().map_or(10, |nodes| nodes.distance(from, to));
     eprintln!("combray: measuring memory ...");
     let memory = measuring::memory(nodes.as_ref(), (&usable, &all), &options.made_up)?;
-    let rails = rails::measure(&options, &all, distance)?;
+    let rails = rails::measure(&options, &all, distance, &selection)?;
     let found = Nearness {
         host: samples::host(),
         distances: usable
             .iter()
             .map(|&from| all.iter().map(|&to| distance(from, to)).collect())
             .collect(),
-        decisions: decisions::of(nodes.as_ref(), &usable),
+        decisions: decisions::of(nodes.as_ref(), &usable, &selection),
         nodes: all,
         memory,
         rails,

@@ -38,6 +38,20 @@ pub enum Circumstance {
 /// A level counts as saturated by the fewest threads that have this share of the highest bandwidth.
 const SATURATED: f64 = 0.9;
 
+impl CrowdCosts {
+    fn curve(&self, operation: MemoryOperation) -> &Curve {
+        match operation {
+            MemoryOperation::Load => &self.load,
+            _ => &self.store,
+        }
+    }
+
+    /// The size of the largest block that was measured.
+    fn largest(&self, operation: MemoryOperation) -> u64 {
+        self.curve(operation).points().last().map_or(0, |point| point.0)
+    }
+}
+
 impl SharingCosts {
     /// Makes the costs from measurements, in any order.
     pub fn new(crowds: impl IntoIterator<Item = CrowdCosts>) -> Self {
@@ -57,10 +71,7 @@ impl SharingCosts {
     /// factor is interpolated; beyond the last one bandwidth counts as saturated, so that the
     /// factor grows with the number.
     pub fn factor(&self, threads: u32, operation: MemoryOperation, bytes: u64) -> f64 {
-        let at = |crowd: &CrowdCosts| match operation {
-            MemoryOperation::Load => crowd.load.at(bytes),
-            _ => crowd.store.at(bytes),
-        };
+        let at = |crowd: &CrowdCosts| self.time(crowd, operation, bytes);
         let Some(alone) = self.0.first().filter(|crowd| crowd.threads == 1).and_then(at) else {
             return 1.0;
         };
@@ -81,15 +92,21 @@ impl SharingCosts {
         }
     }
 
+    /// Returns the time for a block in nanoseconds; `None` if the block is larger than all blocks
+    /// of this crowd, while another crowd was measured with larger ones.
+    fn time(&self, crowd: &CrowdCosts, operation: MemoryOperation, bytes: u64) -> Option<f64> {
+        let largest = crowd.largest(operation);
+        let is_measured =
+            bytes <= largest || self.0.iter().all(|other| other.largest(operation) <= largest);
+        crowd.curve(operation).at(bytes).filter(|_| is_measured)
+    }
+
     /// Returns the bandwidth of all threads together in bytes per nanosecond, by their number, for
-    /// blocks of this size.
+    /// blocks of this size. Numbers of threads that were measured with smaller blocks only are left
+    /// out.
     pub fn bandwidths(&self, operation: MemoryOperation, bytes: u64) -> Vec<(u32, f64)> {
         let of = |crowd: &CrowdCosts| {
-            let curve = match operation {
-                MemoryOperation::Load => &crowd.load,
-                _ => &crowd.store,
-            };
-            let ns = curve.at(bytes).filter(|ns| *ns > 0.0)?;
+            let ns = self.time(crowd, operation, bytes).filter(|ns| *ns > 0.0)?;
             Some((crowd.threads, f64::from(crowd.threads) * bytes as f64 / ns))
         };
         self.0.iter().filter_map(of).collect()
@@ -172,6 +189,21 @@ mod tests {
         assert_eq!(sharing.saturating_threads(LOAD, 16 * KIB), None, "the more, the faster");
         let most = sharing.bandwidths(LOAD, 16 * MIB).last().copied();
         assert!(most.is_some_and(|(threads, rate)| threads == 16 && (rate - 40.0).abs() < 1e-9));
+    }
+
+    #[test]
+    fn crowds_without_large_blocks_have_no_time_for_them() {
+        let mut crowds = sharing().crowds().to_vec();
+        let most = crowds.last_mut().unwrap();
+        most.load = Curve::new([(16 * KIB, 163.84)]);
+        let sharing = SharingCosts::new(crowds);
+        let counts = |bytes: u64| -> Vec<u32> {
+            sharing.bandwidths(LOAD, bytes).into_iter().map(|one| one.0).collect()
+        };
+        assert_eq!(counts(16 * KIB), [1, 2, 8, 16]);
+        assert_eq!(counts(16 * MIB), [1, 2, 8]);
+        assert_eq!(counts(64 * MIB), [1, 2, 8]);
+        assert_eq!(sharing.factor(16, LOAD, 16 * MIB), 4.0, "bandwidth counts as saturated");
     }
 
     #[test]

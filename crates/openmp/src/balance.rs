@@ -36,10 +36,18 @@ impl Default for Balance {
     }
 }
 
+/// The division of a team's threads among nodes.
+pub struct NodeDivision {
+    /// The number of cores of each node.
+    pub sizes: Vec<usize>,
+    /// The node of each thread.
+    pub present: Vec<usize>,
+}
+
 struct LoadWindow {
     begun: Instant,
     /// For each thread of the team, its number in the system and those of the threads in the teams
-    /// that it opens; none if all of them can have cores of their own.
+    /// that it opens; none if each node has a core for each thread on it.
     members: Vec<Vec<u32>>,
     before: Vec<Duration>,
     /// The processor time of the thread that opens the regions, between them.
@@ -49,14 +57,14 @@ struct LoadWindow {
 }
 
 impl Balance {
-    /// A region begins; `depth` is how many regions its thread is in already, `cores` how many
-    /// cores the team has.
+    /// A region begins; `depth` is how many regions its thread is in already. `division` is called
+    /// only when a window begins.
     pub fn region_begins(
         &mut self,
         thread: &Thread,
         team: &ThreadTeam,
         depth: usize,
-        cores: usize,
+        division: impl FnOnce() -> NodeDivision,
     ) {
         if let Some(window) = &mut self.window {
             if let Some(left) = window.left.take() {
@@ -65,7 +73,7 @@ impl Balance {
             return;
         }
         let mut members = members(thread, team, depth);
-        if members.iter().map(Vec::len).sum::<usize>() <= cores {
+        if have_own_cores(&members, &division()) {
             members.clear();
         }
         let before = times(&members);
@@ -73,15 +81,14 @@ impl Balance {
         self.window = Some(LoadWindow { begun: Instant::now(), members, before, between, left });
     }
 
-    /// A region has ended. Returns the new node of each thread if teams should move; `sizes` are
-    /// the numbers of cores of the nodes.
+    /// A region has ended. Returns the new node of each thread if teams should move. `division` is
+    /// called only when a window has ended.
     pub fn region_ends(
         &mut self,
         thread: &Thread,
         team: &ThreadTeam,
         depth: usize,
-        sizes: &[usize],
-        present: &[usize],
+        division: impl FnOnce() -> NodeDivision,
     ) -> Option<Vec<usize>> {
         let window = self.window.as_mut()?;
         if window.begun.elapsed() < self.length {
@@ -103,7 +110,8 @@ impl Balance {
         loads[0] = loads[0].saturating_sub(window.between);
         let is_enough = loads.iter().sum::<Duration>() >= LOAD_LEAST;
         let loads: Vec<u64> = loads.iter().map(|load| load.as_nanos() as u64).collect();
-        let moved = divide(&loads, sizes, present).filter(|_| is_enough);
+        let NodeDivision { sizes, present } = division();
+        let moved = divide(&loads, &sizes, &present).filter(|_| is_enough);
         // A load that was unequal once may have been disturbed.
         let was_unequal = std::mem::replace(&mut self.was_unequal, moved.is_some());
         if moved.is_none() {
@@ -114,6 +122,16 @@ impl Balance {
         self.length = (self.length * 2).min(LOAD_WINDOW_MAX);
         Some(moved)
     }
+}
+
+/// Whether each node has a core for each of the threads that are on it.
+fn have_own_cores(members: &[Vec<u32>], division: &NodeDivision) -> bool {
+    let mut free = division.sizes.clone();
+    members.iter().zip(&division.present).all(|(threads, node)| {
+        let rest = free[*node].checked_sub(threads.len());
+        free[*node] = rest.unwrap_or(0);
+        rest.is_some()
+    })
 }
 
 /// The numbers of a team's threads, each with those of the teams that it keeps.
@@ -203,6 +221,18 @@ mod tests {
     fn sums(loads: &[u64], nodes: &[usize], count: usize) -> Vec<u64> {
         let on = |node| loads.iter().zip(nodes).filter(move |(_, own)| **own == node);
         (0..count).map(|node| on(node).map(|(load, _)| load).sum()).collect()
+    }
+
+    #[test]
+    fn threads_have_own_cores_if_their_node_has_enough() {
+        let have = |lengths: &[usize], present: &[usize]| {
+            let members: Vec<Vec<u32>> = lengths.iter().map(|length| vec![0; *length]).collect();
+            let present = present.to_vec();
+            have_own_cores(&members, &NodeDivision { sizes: vec![16, 4], present })
+        };
+        assert!(have(&[8, 8, 2, 2], &[0, 0, 1, 1]));
+        assert!(!have(&[5, 5, 5, 5], &[0, 0, 1, 1]));
+        assert!(!have(&[16, 1, 1], &[0, 0, 1]));
     }
 
     #[test]

@@ -6,14 +6,16 @@
 //! of this library are bound to all cores of their home, so that the kernel balances the load
 //! inside; threads of the program keep their affinity, as processes that they start inherit it.
 
+use std::iter;
 use std::ops::Range;
+use std::sync::atomic::Ordering;
 use std::sync::{OnceLock, PoisonError};
 
 use sys::cores::{self, Cores};
 use sys::processors;
 use sys::{errno, numa};
 
-use crate::balance::Balance;
+use crate::balance::{Balance, NodeDivision};
 use crate::borrowing;
 use crate::environment;
 use crate::places::{self, BindPolicy, Partition};
@@ -38,15 +40,14 @@ pub struct TeamHomes {
     balance: Balance,
 }
 
-/// Memory that the program has named.
+/// Memory that the program has named, and that it writes.
 pub struct NamedMemory {
     addresses: Range<usize>,
-    is_written: bool,
     /// The node to which it was moved.
     node: Option<u32>,
 }
 
-/// Each thread can name so many ranges of memory.
+/// The number of ranges that a thread keeps; the oldest one is dropped for a further one.
 const NAMED_MAX: usize = 4096;
 
 impl HomeNodes {
@@ -86,6 +87,12 @@ impl HomeNodes {
         parts.iter().flat_map(|(_, cores)| cores.iter().copied())
     }
 
+    /// The nodes of a home, and that of each thread, which has one node.
+    fn division(&self, within: Partition, of: &[Partition]) -> NodeDivision {
+        let present = of.iter().map(|home| (home.first - within.first) as usize).collect();
+        NodeDivision { sizes: self.sizes(within), present }
+    }
+
     /// How many cores each node of a home has.
     fn sizes(&self, home: Partition) -> Vec<usize> {
         let parts = &self.nodes[home.first as usize..(home.first + home.length) as usize];
@@ -112,16 +119,32 @@ pub fn assign(thread: &Thread, team: &ThreadTeam, threads: u32) -> bool {
             let here =
                 here.filter(|node| (within.first..within.first + within.length).contains(node));
             let place = here.unwrap_or(within.first);
-            let posts = places::posts(BindPolicy::Spread, threads, place, within);
-            let of = posts.into_iter().map(|(_, home)| home).collect();
+            let of = if threads > within.length {
+                let own = (place - within.first) as usize;
+                let nodes = by_cores(&all.sizes(within), threads as usize, own).into_iter();
+                let home = |node: usize| Partition { first: within.first + node as u32, length: 1 };
+                nodes.map(home).collect()
+            } else {
+                let posts = places::posts(BindPolicy::Spread, threads, place, within);
+                posts.into_iter().map(|(_, home)| home).collect()
+            };
             *homes = TeamHomes { within, of, balance: Balance::default() };
         }
         if threads > within.length && within.length > 1 {
             let depth = thread.opened.with(|opened| opened.len());
-            homes.balance.region_begins(thread, team, depth, all.cores(within).count());
+            let TeamHomes { of, balance, .. } = homes;
+            balance.region_begins(thread, team, depth, || all.division(within, of));
         }
     });
     true
+}
+
+/// Returns the node of each thread of a team that has more threads than there are nodes: each node
+/// gets threads in proportion to its cores, whose numbers are `sizes`. Thread 0 is on node `own`.
+fn by_cores(sizes: &[usize], threads: usize, own: usize) -> Vec<usize> {
+    let nodes = (own..sizes.len()).chain(0..own);
+    let owners: Vec<usize> = nodes.flat_map(|node| iter::repeat_n(node, sizes[node])).collect();
+    (0..threads).map(|id| owners[id * owners.len() / threads]).collect()
 }
 
 /// A region has ended, and all its threads wait: whole teams move to other nodes from the next
@@ -131,11 +154,9 @@ pub fn region_ends(thread: &Thread, team: &ThreadTeam) {
     team.homes.with(|homes| {
         let TeamHomes { within, of, balance } = homes;
         let depth = thread.opened.with(|opened| opened.len()) - 1;
-        let first = within.first;
-        let present: Vec<usize> = of.iter().map(|home| (home.first - first) as usize).collect();
-        let moved = balance.region_ends(thread, team, depth, &all.sizes(*within), &present);
+        let moved = balance.region_ends(thread, team, depth, || all.division(*within, of));
         for (home, node) in of.iter_mut().zip(moved.into_iter().flatten()) {
-            *home = Partition { first: first + node as u32, length: 1 };
+            *home = Partition { first: within.first + node as u32, length: 1 };
         }
     });
 }
@@ -197,19 +218,23 @@ impl HomeNodes {
 /// Moves memory that a thread has named, or a thread of a team that it has opened, to its node. One
 /// thread of the team at a time: the system interrupts all cores for it.
 fn bring(all: &HomeNodes, team: &ThreadTeam, id: u32, node: u32) {
+    if !team.has_named.load(Ordering::Acquire) {
+        return;
+    }
     let mut named = team.named.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(own) = named.get_mut(id as usize) else { return };
-    for range in own.iter_mut().filter(|range| range.is_written && range.node != Some(node)) {
+    for range in own.iter_mut().filter(|range| range.node != Some(node)) {
         range.node = Some(node);
         // What the system does not move stays where it is.
         let _ = numa::migrate(range.addresses.clone(), &[all.nodes[node as usize].0]);
     }
 }
 
-/// Names memory that the calling thread uses, with the teams that it opens.
+/// Names memory that the calling thread uses, with the teams that it opens. Memory that it only
+/// reads is not moved.
 ///
 /// # Errors
-/// `EPERM` outside of regions, `ENOMEM` if the thread has named too much.
+/// `EPERM` outside of regions.
 pub fn name(addresses: Range<usize>, is_written: bool) -> Result<(), i32> {
     let thread = Thread::current();
     let (mut team, mut id) = (thread.team.get(), thread.id.get());
@@ -227,16 +252,24 @@ pub fn name(addresses: Range<usize>, is_written: bool) -> Result<(), i32> {
         return Err(errno::EPERM);
     }
     let (Some((team, id)), Some(all)) = (outermost, HomeNodes::find()) else { return Ok(()) };
+    if is_written {
+        team.has_named.store(true, Ordering::Release);
+    } else if !team.has_named.load(Ordering::Acquire) {
+        return Ok(());
+    }
     let mut named = team.named.lock().unwrap_or_else(PoisonError::into_inner);
     if named.len() <= id as usize {
         named.resize_with(id as usize + 1, Vec::new);
     }
     let own = &mut named[id as usize];
     own.retain(|range| range.addresses.start != addresses.start);
-    if own.len() >= NAMED_MAX {
-        return Err(errno::ENOMEM);
+    if !is_written {
+        return Ok(());
     }
-    own.push(NamedMemory { addresses, is_written, node: None });
+    if own.len() >= NAMED_MAX {
+        own.remove(0);
+    }
+    own.push(NamedMemory { addresses, node: None });
     drop(named);
     let home = team.homes.see(|homes| homes.of[id as usize]);
     if home.length == 1 {
@@ -258,6 +291,21 @@ mod tests {
         let home = Partition { first: 0, length: 2 };
         assert_eq!(found.cores(home).collect::<Vec<_>>(), [1, 2, 5]);
         assert_eq!(found.sizes(found.whole()), [2, 1, 1]);
+    }
+
+    #[test]
+    fn nodes_get_threads_by_their_cores() {
+        let counts = |sizes: &[usize], threads: usize, own: usize| -> Vec<usize> {
+            let nodes = by_cores(sizes, threads, own);
+            assert_eq!((nodes.len(), nodes[0]), (threads, own));
+            let on = |node: usize| nodes.iter().filter(|other| **other == node).count();
+            (0..sizes.len()).map(on).collect()
+        };
+        assert_eq!(counts(&[16, 4], 20, 0), [16, 4]);
+        assert_eq!(counts(&[16, 4], 20, 1), [16, 4]);
+        assert_eq!(counts(&[16, 4], 40, 0), [32, 8]);
+        assert_eq!(counts(&[16, 4], 10, 0), [8, 2]);
+        assert_eq!(by_cores(&[2, 2, 2], 5, 1), [1, 1, 2, 2, 0]);
     }
 
     #[test]

@@ -49,6 +49,8 @@ pub struct ThreadTeam {
     pub homes: Own<TeamHomes>,
     /// The memory that its threads have named, by their numbers.
     pub named: Mutex<Vec<Vec<NamedMemory>>>,
+    /// Whether `named` may have entries.
+    pub has_named: AtomicBool,
     pub tool: ToolData,
     /// The threads besides the one that opened it.
     pub workers: Own<Vec<&'static Worker>>,
@@ -131,6 +133,7 @@ impl ThreadTeam {
             posts: Own::default(),
             homes: Own::default(),
             named: Mutex::default(),
+            has_named: AtomicBool::new(false),
             tool: ToolData::default(),
             workers: Own::default(),
         }))

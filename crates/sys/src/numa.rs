@@ -225,9 +225,16 @@ fn reveal(pages: &[usize], statuses: &[libc::c_int]) -> bool {
         let bytes = run.len() * page_bytes();
         // SAFETY: the kernel writes a byte for each page of the range.
         let done = unsafe { libc::mincore(start, bytes, is_there.as_mut_ptr()) };
-        if done == 0 && is_there.iter().any(|page| page & 1 == 1) {
-            // SAFETY: reads from these pages, as far as the process may, and changes nothing. A
-            // kernel before 5.14 refuses it: then they stay where they are.
+        if done != 0 {
+            continue;
+        }
+        // In memory that processes share, the kernel would fill holes, on the node of this thread.
+        let resident = run.iter().zip(&is_there).filter(|(_, flags)| **flags & 1 == 1);
+        let resident: Vec<usize> = resident.map(|(page, _)| *page).collect();
+        for part in resident.chunk_by(|one, next| one + page_bytes() == *next) {
+            let (start, bytes) = (part[0] as *mut libc::c_void, part.len() * page_bytes());
+            // SAFETY: maps pages that are in memory, as reads of them would, and changes no
+            // content. A kernel before 5.14 refuses it: then the pages stay where they are.
             is_any |= unsafe { libc::madvise(start, bytes, libc::MADV_POPULATE_READ) } == 0;
         }
     }

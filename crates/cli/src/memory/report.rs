@@ -149,8 +149,9 @@ fn shown_sharing(sharing: &SharingCosts) -> String {
             _ = write!(text, "{:34}", format!("{name}, {threads} at once"));
             for bytes in &sizes {
                 let rates = sharing.bandwidths(operation, *bytes);
-                let rate = rates.iter().find(|one| one.0 == threads).map_or(0.0, |one| one.1);
-                _ = write!(text, "{rate:>8.1}");
+                let rate = rates.iter().find(|one| one.0 == threads);
+                let rate = rate.map_or_else(|| "-".to_owned(), |one| format!("{:.1}", one.1));
+                _ = write!(text, "{rate:>8}");
             }
             text.push('\n');
         }

@@ -31,9 +31,13 @@ pub const MOVED_BYTES: u64 = 8 << 20;
 /// The numbers of reads that are tried.
 const READS: [u32; 11] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
 
-/// Returns the decisions for each of these nodes.
-pub fn of(nodes: Option<&Nodes>, processes: &[u32]) -> Vec<NodeDecision> {
-    let interfaces: Vec<(String, u64)> = usable(&NetworkSelection::default())
+/// Returns the decisions for each of these nodes, with interfaces of the selected networks.
+pub fn of(
+    nodes: Option<&Nodes>,
+    processes: &[u32],
+    selection: &NetworkSelection,
+) -> Vec<NodeDecision> {
+    let interfaces: Vec<(String, u64)> = usable(selection)
         .into_iter()
         .map(|interface| (interface.name, interface.speed.unwrap_or(0)))
         .collect();

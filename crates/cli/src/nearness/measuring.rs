@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::ops::Range;
+use std::sync::Barrier;
 use std::thread;
 use std::time::Instant;
 
@@ -87,51 +88,86 @@ impl Bound<'_> {
     }
 
     fn here(self, operation: Operation) -> Result<Option<f64>, String> {
-        self.bind()?;
-        let Some(mut block) = self.block(self.memory) else { return Ok(None) };
-        let Some(mut own) = self.block(self.process) else { return Ok(None) };
-        let addresses = block.addresses();
-        link(block.lines());
-        let mut least = f64::MAX;
-        for _ in 0..TIMES {
-            accesses::evict(block.lines());
-            accesses::evict(own.lines());
-            let begun = Instant::now();
-            match operation {
-                Operation::Chase => _ = black_box(chase(block.lines())),
-                Operation::Read => accesses::load(block.lines()),
-                Operation::Write => store(block.lines()),
-                Operation::Copy => own.lines().copy_from_slice(block.lines()),
-            }
-            let units = match operation {
-                Operation::Chase => Units::Single(CHASED as u64),
-                _ => Units::Kib(BLOCK_BYTES as u64 / 1024),
-            };
-            self.take_at_least(&addresses, units, begun)?;
-            least = least.min(begun.elapsed().as_nanos() as f64);
-        }
+        let Some(times) = self.times(operation, &Barrier::new(1))? else { return Ok(None) };
+        let least = times.into_iter().fold(f64::MAX, f64::min);
         Ok(Some(match operation {
             Operation::Chase => least / CHASED as f64,
             _ => BLOCK_BYTES as f64 / least,
         }))
     }
 
+    /// Returns the time of each round in nanoseconds; `None` if the system refuses memory. All
+    /// threads of the barrier begin a round together, those without memory included.
+    fn times(self, operation: Operation, start: &Barrier) -> Result<Option<Vec<f64>>, String> {
+        let mut blocks = self.blocks();
+        let mut times = Vec::with_capacity(TIMES);
+        for _ in 0..TIMES {
+            if let Ok(Some([block, own])) = &mut blocks {
+                accesses::evict(block.lines());
+                accesses::evict(own.lines());
+            }
+            start.wait();
+            if let Ok(Some([block, own])) = &mut blocks {
+                times.push(self.time(operation, block, own));
+            }
+        }
+        let times: Result<Vec<f64>, String> = times.into_iter().collect();
+        blocks?.map(|_| times).transpose()
+    }
+
+    /// Binds this thread. Returns a block on the node of the memory, and one on that of the
+    /// process; `None` if the system refuses one of them.
+    fn blocks(self) -> Result<Option<[PlacedBlock; 2]>, String> {
+        self.bind()?;
+        let Some(mut block) = self.block(self.memory) else { return Ok(None) };
+        link(block.lines());
+        Ok(self.block(self.process).map(|own| [block, own]))
+    }
+
+    /// Returns the nanoseconds of an operation.
+    fn time(
+        self,
+        operation: Operation,
+        block: &mut PlacedBlock,
+        own: &mut PlacedBlock,
+    ) -> Result<f64, String> {
+        let addresses = block.addresses();
+        let begun = Instant::now();
+        match operation {
+            Operation::Chase => _ = black_box(chase(block.lines())),
+            Operation::Read => accesses::load(block.lines()),
+            Operation::Write => store(block.lines()),
+            Operation::Copy => own.lines().copy_from_slice(block.lines()),
+        }
+        let units = match operation {
+            Operation::Chase => Units::Single(CHASED as u64),
+            _ => Units::Kib(BLOCK_BYTES as u64 / 1024),
+        };
+        self.take_at_least(&addresses, units, begun)?;
+        Ok(begun.elapsed().as_nanos() as f64)
+    }
+
     /// Measures the bandwidth of threads on all cores of the node that read at the same time, each
     /// its own block.
     fn measure_together(self) -> Result<Option<f64>, String> {
         let cores = self.cores();
-        let rates = thread::scope(|scope| {
-            let threads: Vec<_> =
-                cores.iter().map(|_| scope.spawn(|| self.here(Operation::Read))).collect();
+        let start = Barrier::new(cores.len());
+        let times = thread::scope(|scope| {
+            let read = || self.times(Operation::Read, &start);
+            let threads: Vec<_> = cores.iter().map(|_| scope.spawn(read)).collect();
             threads.into_iter().map(|thread| thread.join()).collect::<Vec<_>>()
         });
-        let mut sum = 0.0;
-        for rate in rates {
-            let rate = rate.map_err(|_| "a measuring thread has ended".to_owned())??;
-            let Some(rate) = rate else { return Ok(None) };
-            sum += rate;
+        let mut sums = [0.0; TIMES];
+        for own in times {
+            let own = own.map_err(|_| "a measuring thread has ended".to_owned())??;
+            let Some(own) = own else { return Ok(None) };
+            for (sum, time) in sums.iter_mut().zip(own) {
+                *sum += time;
+            }
         }
-        Ok(Some(sum))
+        // In one round the threads run at the same time; the round with the least sum counts.
+        let mean = sums.into_iter().fold(f64::MAX, f64::min) / cores.len() as f64;
+        Ok(Some((cores.len() * BLOCK_BYTES) as f64 / mean))
     }
 
     /// The cores of the node of the process that it may use.

@@ -38,6 +38,9 @@ struct Line {
     sent_gb_per_s: f64,
 }
 
+/// What each line with measurements has.
+const RECORD: &str = "\"record\":\"nearness\"";
+
 const SUBJECTS: [(&str, &str); 3] =
     [("latency of a message", "us"), ("received", "GB/s"), ("sent", "GB/s")];
 
@@ -49,6 +52,7 @@ pub fn measure(
     options: &NearnessOptions,
     nodes: &[u32],
     distance: impl Fn(u32, u32) -> u64,
+    selection: &NetworkSelection,
 ) -> Result<Vec<RailNearness>, String> {
     let program = prefix::find()?.join("lib/combray/combray-bench");
     if !program.exists() {
@@ -61,7 +65,7 @@ pub fn measure(
         (false, _) => options.rails.clone(),
         (true, None) => vec![NEAR.to_owned()],
         (true, Some(_)) => {
-            let interfaces = usable(&NetworkSelection::default()).into_iter();
+            let interfaces = usable(selection).into_iter();
             let tcp = interfaces.map(|interface| format!("tcp:{}", interface.name));
             [NEAR.to_owned()].into_iter().chain(tcp).collect()
         }
@@ -92,6 +96,10 @@ pub fn measure(
             obstacle: None,
         };
         match output_of(options, &rail, &program, &made_up) {
+            Ok(output) if !output.contains(RECORD) => {
+                let obstacle = "the system lets this process place no memory (mbind)";
+                rail.obstacle = Some(obstacle.to_owned());
+            }
             Ok(output) => rail.measured = matrices(&output),
             Err(obstacle) => rail.obstacle = Some(obstacle),
         }
@@ -161,7 +169,7 @@ const ACCESSES_OF_MESSAGE: u64 = 1000;
 
 /// The results of the benchmark program.
 fn matrices(output: &str) -> Vec<NodeMatrix> {
-    let lines = output.lines().filter(|line| line.contains("\"record\":\"nearness\""));
+    let lines = output.lines().filter(|line| line.contains(RECORD));
     let lines: Vec<Line> = lines.filter_map(|line| serde_json::from_str(line).ok()).collect();
     let distinct = |of: fn(&Line) -> u32| -> Vec<u32> {
         let all: BTreeMap<u32, ()> = lines.iter().map(|line| (of(line), ())).collect();
