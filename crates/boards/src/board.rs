@@ -194,7 +194,7 @@ struct SeriesState {
 
 impl<B: Wake> Board<B> {
     /// Creates the view of member `own` of the board in `memory`; `bells` are the doorbells of the
-    /// others.
+    /// others by rank, or none if no member sleeps.
     ///
     /// # Panics
     /// If the size of the memory does not match that many members.
@@ -361,9 +361,6 @@ impl<B: Wake> Board<B> {
 
     /// Publishes the data in this member's slot to the others; `length` is its number of bytes. If
     /// only one member waits for this stage, it is `reader`, and the others are not woken.
-    ///
-    /// # Panics
-    /// May panic if `reader` is this member.
     #[inline]
     pub fn raise(&self, turn: BoardTurn, stage: u16, length: usize, reader: Option<u32>) {
         let behind = turn.number - self.state(turn.series).completed.get();
@@ -376,8 +373,10 @@ impl<B: Wake> Board<B> {
         compiler_fence(Ordering::SeqCst);
         match reader.map(|reader| reader as usize) {
             Some(reader) => {
-                let bell = &self.bells[reader - usize::from(reader > self.own)];
-                bell.wake_if(|| self.awaits(reader, turn, stage));
+                debug_assert_ne!(reader, self.own, "a member raises stage {stage} for itself");
+                if let Some(bell) = self.bells.get(reader - usize::from(reader > self.own)) {
+                    bell.wake_if(|| self.awaits(reader, turn, stage));
+                }
             }
             None => self.ring(|member| self.awaits(member, turn, stage)),
         }

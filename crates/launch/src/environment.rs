@@ -58,8 +58,8 @@ pub(super) fn find(variable: impl Fn(&str) -> Option<String>) -> Result<FoundMan
             // Thousands of processes would explain it thousands of times.
             return Err(match number(rank) {
                 Some(1..) => JoinError::new(format!(
-                    "{launcher} provides no connection over PMI or PMIx: start the program with combray run \
-                     (the process with {rank}=0 reports more, if it uses Combray)"
+                    "{launcher} provides no connection over PMI or PMIx: use combray run ({rank}=0 \
+                     reports more)"
                 )),
                 _ => cannot_talk(name, size, launcher),
             });
