@@ -192,8 +192,19 @@ static void again(const char *file) {
 static void survives(const char *file) {
     MPI_Comm inter = meet(file);
     int word = 0;
+    // The other job is killed when all processes of this one have left the barrier.
+    int others;
     OK(MPI_Barrier(inter));
-    if (!accepts) raise(SIGKILL);
+    OK(MPI_Comm_remote_size(inter, &others));
+    for (int other = 0; other < others; other++)
+        if (accepts)
+            OK(MPI_Send(&word, 1, MPI_INT, other, 8, inter));
+        else
+            OK(MPI_Recv(&word, 1, MPI_INT, other, 8, inter, MPI_STATUS_IGNORE));
+    if (!accepts) {
+        OK(MPI_Barrier(MPI_COMM_WORLD));
+        raise(SIGKILL);
+    }
     int code = MPI_Recv(&word, 1, MPI_INT, 0, 7, inter, MPI_STATUS_IGNORE);
     CHECK_CLASS(code, MPIX_ERR_PROC_FAILED);
     code = MPI_Barrier(inter);
