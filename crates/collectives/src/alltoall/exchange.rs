@@ -66,7 +66,7 @@ fn add(schedule: &mut Schedule, part: ExchangePart, steps: Range<u32>) {
     }
 }
 
-/// Step `n` exchanges with the peers whose distance is `n + 1`, so that full rounds end with a part.
+/// Step `n` exchanges with the peers at distance `n + 1`, so that each part ends with a full round.
 fn add_between_buffers(schedule: &mut Schedule, part: ExchangePart, steps: Range<u32>) {
     let ExchangePart { rank, size, window, .. } = part;
     if steps.start == 0 {
