@@ -223,7 +223,16 @@ static void recovers(const char *file) {
     OK(MPI_Intercomm_merge(inter, !accepts, &all));
     OK(MPI_Comm_set_errhandler(all, MPI_ERRORS_RETURN));
     OK(MPI_Barrier(all));
-    if (!accepts && check_rank == check_size - 1) raise(SIGKILL);
+    // The last process is killed when all others have left the barrier.
+    int last, own;
+    OK(MPI_Comm_size(all, &last));
+    OK(MPI_Comm_rank(all, &own));
+    if (own == --last) {
+        for (int other = 0; other < last; other++)
+            OK(MPI_Recv(&flag, 1, MPI_INT, other, 9, all, MPI_STATUS_IGNORE));
+        raise(SIGKILL);
+    }
+    OK(MPI_Send(&one, 1, MPI_INT, last, 9, all));
     int code = MPI_Barrier(all);
     CHECK(class_of(code) == MPIX_ERR_PROC_FAILED || class_of(code) == MPIX_ERR_REVOKED, "class %d", class_of(code));
     // The others learn it from calls that fail.
