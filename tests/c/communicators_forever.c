@@ -2,6 +2,7 @@
 // contexts do not run out, it stays fast, memory does not grow.
 // run: 1 2 3
 // timeout: 60
+// hosts
 #include "check.h"
 
 enum { GROWTH_KIB_MAX = 4096 };

@@ -9,17 +9,19 @@ typedef unsigned long long Value;
 
 enum { MESSAGES = 10, BYTES = 40, LARGE = 1 << 20 };
 
-// The library sends some short messages of its own if another process is late, on a loaded machine.
-enum { OWN_MAX = 9, OWN_BYTES = 32 };
-
-#define CHECK_ABOUT(got, expected, unit)                                                       \
-    do {                                                                                       \
-        Value found = (got), least = (expected), most = least + OWN_MAX * (unit);              \
-        CHECK(found >= least && found <= most, "%s is %llu, expected %llu to %llu", #got, found, \
-              least, most);                                                                    \
-    } while (0)
-
 static MPI_T_pvar_session session;
+
+// The library asks processes that are late, with short messages that are counted too. An attempt
+// that such a message disturbs is repeated, so one of several must count exactly.
+enum { ATTEMPTS = 20 };
+static int attempt, is_disturbed;
+
+#define EXPECT(actual, expected)                                                                   \
+    do {                                                                                           \
+        Value found = (actual);                                                                    \
+        is_disturbed |= found != (Value)(expected);                                                \
+        if (attempt == ATTEMPTS) CHECK_EQ(found, expected);                                        \
+    } while (0)
 
 static MPI_T_pvar_handle handle_of(const char *name, int class) {
     int index, count;
@@ -56,7 +58,7 @@ static void exchange(void) {
                         MPI_COMM_WORLD, MPI_STATUS_IGNORE));
 }
 
-static void short_messages(void) {
+static void count_short_messages(void) {
     MPI_T_pvar_handle sent = counter("eager_sent"), received = counter("eager_received");
     MPI_T_pvar_handle sent_bytes = handle_of("eager_bytes_sent", MPI_T_PVAR_CLASS_AGGREGATE);
     MPI_T_pvar_handle received_bytes =
@@ -67,28 +69,41 @@ static void short_messages(void) {
     OK(MPI_T_pvar_start(session, MPI_T_PVAR_ALL_HANDLES));
     OK(MPI_T_pvar_stop(session, late));
     exchange();
-    CHECK_ABOUT(value_of(sent), MESSAGES, 1);
-    CHECK_ABOUT(value_of(received), MESSAGES, 1);
-    CHECK_ABOUT(value_of(sent_bytes), MESSAGES * BYTES, OWN_BYTES);
-    CHECK_ABOUT(value_of(received_bytes), MESSAGES * BYTES, OWN_BYTES);
+    EXPECT(value_of(sent), MESSAGES);
+    EXPECT(value_of(received), MESSAGES);
+    EXPECT(value_of(sent_bytes), MESSAGES * BYTES);
+    EXPECT(value_of(received_bytes), MESSAGES * BYTES);
     CHECK_EQ(value_of(late), 0);
     OK(MPI_T_pvar_stop(session, received));
     OK(MPI_T_pvar_start(session, late));
     exchange();
-    CHECK_ABOUT(value_of(sent), 2 * MESSAGES, 1);
-    CHECK_ABOUT(value_of(received), MESSAGES, 1);
-    CHECK_ABOUT(value_of(late), MESSAGES, 1);
+    EXPECT(value_of(sent), 2 * MESSAGES);
+    EXPECT(value_of(received), MESSAGES);
+    EXPECT(value_of(late), MESSAGES);
     Value value = 0;
     OK(MPI_T_pvar_readreset(session, sent, &value));
-    CHECK_ABOUT(value, 2 * MESSAGES, 1);
+    EXPECT(value, 2 * MESSAGES);
     CHECK_EQ(value_of(sent), 0);
-    CHECK_ABOUT(value_of(late), MESSAGES, 1);
+    EXPECT(value_of(late), MESSAGES);
     exchange();
-    CHECK_ABOUT(value_of(sent), MESSAGES, 1);
+    EXPECT(value_of(sent), MESSAGES);
     value = 1000;
     OK(MPI_T_pvar_write(session, sent, &value));
     exchange();
-    CHECK_EQ(value_of(sent), 1000 + MESSAGES);
+    EXPECT(value_of(sent), 1000 + MESSAGES);
+}
+
+static void short_messages(void) {
+    is_disturbed = 1;
+    for (attempt = 1; attempt <= ATTEMPTS && is_disturbed; attempt++) {
+        if (attempt > 1) {
+            OK(MPI_T_pvar_session_free(&session));
+            OK(MPI_T_pvar_session_create(&session));
+        }
+        is_disturbed = 0;
+        count_short_messages();
+        OK(MPI_Allreduce(MPI_IN_PLACE, &is_disturbed, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD));
+    }
 }
 
 static void large_messages(void) {
