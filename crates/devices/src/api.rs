@@ -1,6 +1,6 @@
 //! What is needed of a vendor's library, so that each vendor is one module.
 
-use std::ffi::{CStr, c_void};
+use std::ffi::{CStr, c_int, c_void};
 use std::fmt;
 use std::mem;
 use std::ptr::{self, NonNull};
@@ -130,6 +130,22 @@ pub(crate) trait Api: Send + Sync {
 
     /// Describes all devices.
     fn describe(&self) -> Result<Vec<DeviceDescription>, ApiError>;
+}
+
+/// Returns the buses of the devices, of `count`, whose memory device `own` cannot access.
+pub(crate) fn apart(
+    own: c_int,
+    count: c_int,
+    can_access: impl Fn(c_int) -> Result<bool, ApiError>,
+    bus_of: impl Fn(c_int) -> Result<String, ApiError>,
+) -> Result<Vec<String>, ApiError> {
+    let others = (0..count).filter(|other| *other != own);
+    let bus_if_apart = |other| match can_access(other) {
+        Ok(true) => None,
+        Ok(false) => Some(bus_of(other)),
+        Err(error) => Some(Err(error)),
+    };
+    others.filter_map(bus_if_apart).collect()
 }
 
 /// Runs `work` in a scope.

@@ -9,15 +9,15 @@ use std::ptr;
 
 use sys::library::LoadedLibrary;
 
-use crate::api::{Api, ApiError, HostFunction, Rows, Side, call, pointer};
+use crate::api::{Api, ApiError, HostFunction, Rows, Side, apart, call, pointer};
 use crate::record::{Allocation, Handle};
 use crate::{DeviceDescription, ProcessesOfDevice};
 use driver::{
     ATTRIBUTE_BUFFER_ID, ATTRIBUTE_CONTEXT, ATTRIBUTE_DEVICE_ORDINAL, ATTRIBUTE_IS_MANAGED,
     ATTRIBUTE_MEMORY_TYPE, CAPTURE_NONE, COMPUTE_MODE, COMPUTE_MODE_EXCLUSIVE,
     COMPUTE_MODE_PROHIBITED, CaptureFunctions, Context, Copy2D, Driver, EVENT_DISABLE_TIMING,
-    HOST_REGISTER_PORTABLE, InspectionFunctions, MEMORY_DEVICE, MEMORY_HOST, MEMORY_UNIFIED,
-    NOT_READY, Ordinal, Outcome, STREAM_NON_BLOCKING, SUCCESS, StreamFunctions, WAIT_AT_LEAST,
+    HOST_REGISTER_PORTABLE, MEMORY_DEVICE, MEMORY_HOST, MEMORY_UNIFIED, NOT_READY, Ordinal,
+    Outcome, STREAM_NON_BLOCKING, SUCCESS, StreamFunctions, WAIT_AT_LEAST,
 };
 
 /// The library of the driver.
@@ -30,8 +30,6 @@ pub(crate) struct Cuda {
     of_streams: Option<StreamFunctions>,
     /// None if the driver cannot capture streams into graphs.
     of_captures: Option<CaptureFunctions>,
-    /// For descriptions of devices.
-    of_inspection: Option<InspectionFunctions>,
 }
 
 impl Cuda {
@@ -53,7 +51,6 @@ impl Cuda {
             functions: Driver::of(library)?,
             of_streams: StreamFunctions::of(library),
             of_captures: CaptureFunctions::of(library),
-            of_inspection: InspectionFunctions::of(library),
         })
     }
 
@@ -131,30 +128,21 @@ impl Cuda {
         let size = name.len() as c_int;
         call!(self, device_name, "cuDeviceGetName", name.as_mut_ptr(), size, ordinal)?;
         call!(self, device_memory, "cuDeviceTotalMem", &raw mut bytes, ordinal)?;
-        let (mut version, mut mode, mut apart) = (0, 0, Vec::new());
-        if let Some(functions) = &self.of_inspection {
-            // SAFETY: the places have the documented type.
-            let outcome = unsafe { (functions.version)(&raw mut version) };
-            self.checked("cuDriverGetVersion", outcome)?;
-            // SAFETY: the places have the documented type.
-            let outcome = unsafe { (functions.attribute)(&raw mut mode, COMPUTE_MODE, ordinal) };
-            self.checked("cuDeviceGetAttribute", outcome)?;
-            for other in (0..count).filter(|other| *other != ordinal) {
-                let mut can = 0;
-                // SAFETY: the places have the documented type.
-                let outcome = unsafe { (functions.can_access)(&raw mut can, ordinal, other) };
-                self.checked("cuDeviceCanAccessPeer", outcome)?;
-                if can == 0 {
-                    apart.push(self.bus_of(other)?);
-                }
-            }
-        }
+        let (mut version, mut mode) = (0, 0);
+        call!(self, version, "cuDriverGetVersion", &raw mut version)?;
+        let place = &raw mut mode;
+        call!(self, device_attribute, "cuDeviceGetAttribute", place, COMPUTE_MODE, ordinal)?;
+        let can_access = |other| {
+            let mut can = 0;
+            call!(self, can_access, "cuDeviceCanAccessPeer", &raw mut can, ordinal, other)?;
+            Ok(can != 0)
+        };
         Ok(DeviceDescription {
             name: crate::text(&name),
             bus: self.bus_of(ordinal)?,
             bytes,
             driver: format!("CUDA {}.{}", version / 1000, version % 1000 / 10),
-            apart,
+            apart: apart(ordinal, count, can_access, |other| self.bus_of(other))?,
             processes: match mode {
                 COMPUTE_MODE_PROHIBITED => ProcessesOfDevice::None,
                 COMPUTE_MODE_EXCLUSIVE => ProcessesOfDevice::One,

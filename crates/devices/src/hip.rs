@@ -7,7 +7,7 @@ use std::ptr;
 
 use sys::library::LoadedLibrary;
 
-use crate::api::{Api, ApiError, HostFunction, Rows, call, find, pointer};
+use crate::api::{Api, ApiError, HostFunction, Rows, apart, call, find, pointer};
 use crate::record::{Allocation, HANDLE_BYTES, Handle};
 use crate::{DeviceDescription, ProcessesOfDevice};
 
@@ -39,10 +39,12 @@ type Event = *mut c_void;
 pub(super) struct HandleBytes([u8; HANDLE_BYTES]);
 
 crate::api::functions! { Runtime:
+    version = c"hipRuntimeGetVersion"(*mut c_int);
     device_count = c"hipGetDeviceCount"(*mut c_int);
     device_name = c"hipDeviceGetName"(*mut c_char, c_int, c_int);
     device_bus_id = c"hipDeviceGetPCIBusId"(*mut c_char, c_int, c_int);
     device_memory = c"hipDeviceTotalMem"(*mut usize, c_int);
+    can_access = c"hipDeviceCanAccessPeer"(*mut c_int, c_int, c_int);
     attributes = c"hipDrvPointerGetAttributes"(c_uint, *const c_int, *mut *mut c_void, *mut c_void);
     get_device = c"hipGetDevice"(*mut c_int);
     set_device = c"hipSetDevice"(c_int);
@@ -64,17 +66,10 @@ crate::api::functions! { Runtime:
     host_unregister = c"hipHostUnregister"(*mut c_void);
 }
 
-crate::api::functions! { InspectionFunctions:
-    version = c"hipRuntimeGetVersion"(*mut c_int);
-    can_access = c"hipDeviceCanAccessPeer"(*mut c_int, c_int, c_int);
-}
-
 /// The runtime. Scopes are devices.
 pub(crate) struct Hip {
     functions: Runtime,
     error_name: unsafe extern "C" fn(c_int) -> *const c_char,
-    /// For descriptions of devices.
-    of_inspection: Option<InspectionFunctions>,
 }
 
 impl Hip {
@@ -95,8 +90,7 @@ impl Hip {
     fn of(library: &LoadedLibrary) -> Option<Self> {
         // SAFETY: the type is that of the documentation.
         let error_name = unsafe { find(library, c"hipGetErrorName") }?;
-        let of_inspection = InspectionFunctions::of(library);
-        Some(Self { functions: Runtime::of(library)?, error_name, of_inspection })
+        Some(Self { functions: Runtime::of(library)?, error_name })
     }
 
     fn attributes<const COUNT: usize>(
@@ -131,27 +125,18 @@ impl Hip {
         let size = name.len() as c_int;
         call!(self, device_name, "hipDeviceGetName", name.as_mut_ptr(), size, ordinal)?;
         call!(self, device_memory, "hipDeviceTotalMem", &raw mut bytes, ordinal)?;
-        let mut apart = Vec::new();
-        if let Some(functions) = &self.of_inspection {
-            // SAFETY: the place has the documented type.
-            let outcome = unsafe { (functions.version)(&raw mut version) };
-            self.checked("hipRuntimeGetVersion", outcome)?;
-            for other in (0..count).filter(|other| *other != ordinal) {
-                let mut can = 0;
-                // SAFETY: the place has the documented type.
-                let outcome = unsafe { (functions.can_access)(&raw mut can, ordinal, other) };
-                self.checked("hipDeviceCanAccessPeer", outcome)?;
-                if can == 0 {
-                    apart.push(self.bus_of(other)?);
-                }
-            }
-        }
+        call!(self, version, "hipRuntimeGetVersion", &raw mut version)?;
+        let can_access = |other| {
+            let mut can = 0;
+            call!(self, can_access, "hipDeviceCanAccessPeer", &raw mut can, ordinal, other)?;
+            Ok(can != 0)
+        };
         Ok(DeviceDescription {
             name: crate::text(&name),
             bus: self.bus_of(ordinal)?,
             bytes,
             driver: format!("HIP {}.{}", version / 10_000_000, version / 100_000 % 100),
-            apart,
+            apart: apart(ordinal, count, can_access, |other| self.bus_of(other))?,
             processes: ProcessesOfDevice::Any,
         })
     }

@@ -95,11 +95,14 @@ impl AccessOfDevice {
 
 crate::api::functions! { Driver:
     init = c"cuInit"(c_uint);
+    version = c"cuDriverGetVersion"(*mut c_int);
     error_name = c"cuGetErrorName"(Outcome, *mut *const c_char);
     device_count = c"cuDeviceGetCount"(*mut c_int);
     device_name = c"cuDeviceGetName"(*mut c_char, c_int, Ordinal);
     device_bus_id = c"cuDeviceGetPCIBusId"(*mut c_char, c_int, Ordinal);
     device_memory = c"cuDeviceTotalMem_v2"(*mut usize, Ordinal);
+    device_attribute = c"cuDeviceGetAttribute"(*mut c_int, c_int, Ordinal);
+    can_access = c"cuDeviceCanAccessPeer"(*mut c_int, Ordinal, Ordinal);
     pointer_attributes = c"cuPointerGetAttributes"(c_uint, *const c_int, *mut *mut c_void, u64);
     primary_state = c"cuDevicePrimaryCtxGetState"(Ordinal, *mut c_uint, *mut c_int);
     primary_retain = c"cuDevicePrimaryCtxRetain"(*mut Context, Ordinal);
@@ -141,12 +144,6 @@ crate::api::functions! { Driver:
     pool_export_pointer = c"cuMemPoolExportPointer"(*mut HandleBytes, u64);
     pool_import_pointer = c"cuMemPoolImportPointer"(*mut u64, Pool, *const HandleBytes);
     free = c"cuMemFree_v2"(u64);
-}
-
-crate::api::functions! { InspectionFunctions:
-    version = c"cuDriverGetVersion"(*mut c_int);
-    can_access = c"cuDeviceCanAccessPeer"(*mut c_int, Ordinal, Ordinal);
-    attribute = c"cuDeviceGetAttribute"(*mut c_int, c_int, Ordinal);
 }
 
 crate::api::functions! { CaptureFunctions:
