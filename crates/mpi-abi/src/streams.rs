@@ -28,16 +28,18 @@ const ENQUEUED_MAX: usize = 256;
 /// The streams of the program, and its communicators that have one.
 #[derive(Debug, Default)]
 pub struct StreamTable {
-    streams: RefCell<HashMap<c_int, Rc<Stream>>>,
+    streams: RefCell<HashMap<c_int, FoundStream>>,
     made: Cell<c_int>,
-    of_communicators: RefCell<HashMap<Comm, (c_int, Rc<Stream>)>>,
+    of_communicators: RefCell<HashMap<Comm, (c_int, FoundStream)>>,
 }
 
-/// A stream of the program.
+/// A stream of the program; none if it is no stream of a device.
+pub type FoundStream = Option<Rc<Stream>>;
+
+/// A stream of a device.
 #[derive(Debug)]
 pub struct Stream {
-    /// None if it is no stream of a device.
-    queue: Option<ProgramStream>,
+    queue: ProgramStream,
     /// Operations whose turn has not come, in their order.
     turns: RefCell<VecDeque<Rc<Enqueued>>>,
     /// Operations that were begun and are not complete.
@@ -85,34 +87,34 @@ impl StreamTable {
     pub fn insert(&self, queue: Option<ProgramStream>) -> c_int {
         let number = STREAM_NULL | (self.made.get() + 1);
         self.made.set(number & !STREAM_NULL);
-        let stream = Stream {
+        let stream = |queue| Stream {
             queue,
             turns: RefCell::default(),
             begun: RefCell::default(),
             waits: RefCell::default(),
             is_advanced: Cell::new(false),
         };
-        self.streams.borrow_mut().insert(number, Rc::new(stream));
+        self.streams.borrow_mut().insert(number, queue.map(|queue| Rc::new(stream(queue))));
         number
     }
 
     /// Removes a stream. Its operations, and communicators that have it, keep it.
-    pub fn remove(&self, handle: c_int) -> Option<Rc<Stream>> {
+    pub fn remove(&self, handle: c_int) -> Option<FoundStream> {
         self.streams.borrow_mut().remove(&handle)
     }
 
     /// Returns the stream with a handle, if there is one.
-    pub fn get(&self, handle: c_int) -> Option<Rc<Stream>> {
+    pub fn get(&self, handle: c_int) -> Option<FoundStream> {
         self.streams.borrow().get(&handle).cloned()
     }
 
     /// Records that a communicator has a stream.
-    pub fn attach(&self, communicator: Comm, handle: c_int, stream: Rc<Stream>) {
+    pub fn attach(&self, communicator: Comm, handle: c_int, stream: FoundStream) {
         self.of_communicators.borrow_mut().insert(communicator, (handle, stream));
     }
 
     /// Returns the stream of a communicator and its handle, if it has one.
-    pub fn of_communicator(&self, communicator: Comm) -> Option<(c_int, Rc<Stream>)> {
+    pub fn of_communicator(&self, communicator: Comm) -> Option<(c_int, FoundStream)> {
         self.of_communicators.borrow().get(&communicator).cloned()
     }
 
@@ -123,11 +125,6 @@ impl StreamTable {
 }
 
 impl Stream {
-    /// Whether operations can take turns on it.
-    pub fn is_on_device(&self) -> bool {
-        self.queue.is_some()
-    }
-
     /// Queues an operation. If the stream cannot wait for the processor, waits for the stream and
     /// begins the operation.
     ///
@@ -139,18 +136,14 @@ impl Stream {
         noun: &'static str,
         begin: Begin,
     ) -> base::Result<Rc<Enqueued>> {
-        let Some(queue) = &self.queue else {
-            let what = "the stream of the communicator is no stream of a device";
-            return Err(Error::new(ErrorClass::Comm, what));
-        };
         let state = RefCell::new(EnqueuedState::Waits(Some(begin)));
         let operation =
             Rc::new(Enqueued { noun, stream: Rc::clone(self), turn: Cell::new(0), state });
         self.await_room(process);
-        if queue.takes_turns() {
-            operation.turn.set(queue.queue_turn().map_err(other)?);
+        if self.queue.takes_turns() {
+            operation.turn.set(self.queue.queue_turn().map_err(other)?);
         } else {
-            queue.synchronize().map_err(other)?;
+            self.queue.synchronize().map_err(other)?;
         }
         self.turns.borrow_mut().push_back(Rc::clone(&operation));
         self.advance_from_now(process);
@@ -163,11 +156,11 @@ impl Stream {
     /// # Errors
     /// The driver's.
     pub fn queue_wait(&self, process: &Process) -> base::Result<Option<u32>> {
-        let Some(queue) = self.queue.as_ref().filter(|queue| queue.takes_turns()) else {
+        if !self.queue.takes_turns() {
             return Ok(None);
-        };
+        }
         self.await_room(process);
-        queue.queue_wait().map(Some).map_err(other)
+        self.queue.queue_wait().map(Some).map_err(other)
     }
 
     /// Ends the queued wait with this number when operations of the stream are complete. Without
@@ -226,9 +219,9 @@ impl Stream {
     }
 
     /// Takes the first operation whose turn has come.
-    fn take_turn(&self, queue: &ProgramStream) -> Option<Rc<Enqueued>> {
+    fn take_turn(&self) -> Option<Rc<Enqueued>> {
         let mut turns = self.turns.borrow_mut();
-        let is_due = turns.front().is_some_and(|first| queue.has_reached(first.turn.get()));
+        let is_due = turns.front().is_some_and(|first| self.queue.has_reached(first.turn.get()));
         is_due.then(|| turns.pop_front()).flatten()
     }
 
@@ -254,8 +247,7 @@ impl ActiveOperation for Stream {
 
     fn advance(&self, process: &Process) -> Step {
         let mut active = false;
-        let Some(queue) = &self.queue else { return Step::Over };
-        while let Some(operation) = self.take_turn(queue) {
+        while let Some(operation) = self.take_turn() {
             operation.begin(process);
             self.begun.borrow_mut().push(operation);
             active = true;
@@ -270,7 +262,7 @@ impl ActiveOperation for Stream {
                     devices::note_failure(format!("{what} on a stream failed: {detail}"));
                 }
             }
-            queue.release(wait.number);
+            self.queue.release(wait.number);
             active = true;
         }
         if self.is_idle() {

@@ -94,13 +94,18 @@ pub(crate) fn follow(engine: &mut Engine, rail_localities: &RailLocalities, comp
     }
 }
 
+/// Whether memory of this machine can be near an interface or far from it.
+pub(crate) fn has_several_nodes() -> bool {
+    numa::nodes().is_ok_and(|nodes| nodes.len() > 1)
+}
+
 /// Whether the locality of interfaces matters to this process: its machine has several NUMA nodes,
 /// and some processes of the job may be on other machines.
 ///
 /// # Errors
 /// The launcher has ended.
 pub(crate) fn matters(job: &Job) -> Result<bool, JoinError> {
-    if !numa::nodes().is_ok_and(|nodes| nodes.len() > 1) {
+    if !has_several_nodes() {
         return Ok(false);
     }
     let all_here = match configuration::processes_here() {

@@ -304,8 +304,8 @@ fn enqueue(
     begin: Begin,
 ) -> CallOutcome<Rc<Enqueued>> {
     let position = call.entry.parameters.iter().position(|name| *name == "comm");
-    let stream = call.library.streams.of_communicator(comm.handle).map(|(_, stream)| stream);
-    let stream = stream.filter(|stream| stream.is_on_device()).ok_or_else(|| {
+    let found = call.library.streams.of_communicator(comm.handle);
+    let stream = found.and_then(|(_, stream)| stream).ok_or_else(|| {
         let detail = "has no stream of a device: make a communicator by MPIX_Stream_comm_create";
         Failure::argument(position.map_or(0, |index| index + 1), ErrorClass::Comm, detail)
     })?;

@@ -46,10 +46,10 @@ const LOSS_MAX: Duration = Duration::from_micros(32);
 /// fails doubles the number, up to the second one.
 const YIELDS_TILL_TRIAL: (u32, u32) = (128, 4096);
 
-/// A process that waits on this core as well keeps it for a time in this range, in nanoseconds:
-/// longer than a thread of the kernel, and as long as two of its spins at most. A program that
-/// computes keeps the core for its time slice, which is longer: a process that yields to it early
-/// only loses that time (see [`EXCLUSIVE_WAITS`]).
+/// The time for which another waiting process keeps the core, in nanoseconds. Kernel threads keep it
+/// for less than the lower bound. A process that spins for [`SPIN_MAX`] keeps it for less than the
+/// upper one. A program that computes keeps it for its time slice, which is longer (see
+/// [`EXCLUSIVE_WAITS`]).
 const TURN_OF_WAITING_PROCESS: RangeInclusive<u64> = 20_000..=2 * SPIN_MAX.as_nanos() as u64;
 
 /// The number of waits for which a core counts as shared. The next wait spins for [`SPIN_MAX`] to

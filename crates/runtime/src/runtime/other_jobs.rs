@@ -4,12 +4,11 @@ use std::collections::HashSet;
 
 use base::{GateId, RailId};
 use driver::{DriverError, PeerEnd};
-use sys::numa;
 
 use super::Runtime;
 use crate::instruments::journal::EventKind;
 use crate::other_jobs::{GateOffer, GateStage, GlobalProcess, JobId, ProcessContact};
-use crate::wire_up;
+use crate::{rail_localities, wire_up};
 
 impl Runtime {
     /// Returns the name of this job, which no other job has. All processes of the job get an equal
@@ -55,7 +54,7 @@ impl Runtime {
     fn add_networks(&mut self) -> Result<(), DriverError> {
         let Self { rails, own, fatal, engine, .. } = self;
         let before = engine.rails().len();
-        let places_matter = numa::nodes().is_ok_and(|nodes| nodes.len() > 1);
+        let places_matter = rail_localities::has_several_nodes();
         wire_up::add_networks(rails, *own, (fatal.job(), &fatal.other_jobs), places_matter)?;
         rails.extend_doorbell();
         engine.add_rails(rails.profiles().split_off(before));
