@@ -14,10 +14,22 @@ DRIVER(int, cuStreamSynchronize, void *);
 DRIVER(int, cuMemcpyHtoDAsync_v2, uintptr_t, const void *, size_t, void *);
 DRIVER(int, cuMemcpyDtoHAsync_v2, void *, uintptr_t, size_t, void *);
 DRIVER(int, fake_device_work, void *, long);
+DRIVER(int, fake_device_break, void *);
 
 static void *queue;
 static MPIX_Stream stream;
 static MPI_Comm comm;
+
+static MPIX_Stream stream_on(void *queue) {
+    MPI_Info info;
+    MPIX_Stream made;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "type", "cudaStream_t");
+    OK(MPIX_Info_set_hex(info, "value", &queue, sizeof queue));
+    OK(MPIX_Stream_create(info, &made));
+    MPI_Info_free(&info);
+    return made;
+}
 
 static int value_of(int rank, int round, int index) { return rank * 1000003 + round * 7919 + index; }
 
@@ -259,6 +271,28 @@ static void mistakes(int takes_turns) {
     device_free(DEVICE, memory);
 }
 
+// After an error of its context, a stream never comes to what is queued on it.
+static void broken(void) {
+    void *other, *memory = device_memory(DEVICE, sizeof(int));
+    MPI_Comm of_self;
+    MPI_Request request;
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int length;
+    DRIVER_OK(cuStreamCreate(&other, 0));
+    MPIX_Stream made = stream_on(other);
+    OK(MPIX_Stream_comm_create(MPI_COMM_SELF, made, &of_self));
+    MPI_Comm_set_errhandler(of_self, MPI_ERRORS_RETURN);
+    DRIVER_OK(fake_device_break(other));
+    OK(MPIX_Irecv_enqueue(memory, 1, MPI_INT, 0, 1, of_self, &request));
+    int code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    CHECK_CLASS(code, MPI_ERR_OTHER);
+    MPI_Error_string(code, text, &length);
+    CHECK(strstr(text, "CUDA_ERROR_ILLEGAL_ADDRESS"), "%s", text);
+    OK(MPIX_Stream_free(&made));
+    OK(MPI_Comm_free(&of_self));
+    device_free(DEVICE, memory);
+}
+
 int main(int argc, char **argv) {
     // Otherwise calls wait for the stream (scenarios/devices.py).
     int takes_turns = argc > 1 && strcmp(argv[1], "waits") != 0, level;
@@ -271,14 +305,9 @@ int main(int argc, char **argv) {
     }
     devices_begin();
     FIND(cuStreamCreate); FIND(cuStreamSynchronize); FIND(cuMemcpyHtoDAsync_v2); FIND(cuMemcpyDtoHAsync_v2);
-    FIND(fake_device_work);
+    FIND(fake_device_work); FIND(fake_device_break);
     DRIVER_OK(cuStreamCreate(&queue, 0));
-    MPI_Info info;
-    MPI_Info_create(&info);
-    MPI_Info_set(info, "type", "cudaStream_t");
-    OK(MPIX_Info_set_hex(info, "value", &queue, sizeof queue));
-    OK(MPIX_Stream_create(info, &stream));
-    MPI_Info_free(&info);
+    stream = stream_on(queue);
     OK(MPIX_Stream_comm_create(MPI_COMM_WORLD, stream, &comm));
     MPIX_Stream found;
     OK(MPIX_Comm_get_stream(comm, 0, &found));
@@ -296,6 +325,7 @@ int main(int argc, char **argv) {
     late_wait();
     many_receives();
     mistakes(takes_turns);
+    if (takes_turns) broken();
     OK(MPIX_Stream_free(&stream));
     CHECK(stream == MPIX_STREAM_NULL, "the handle of a freed stream is %x", stream);
     OK(MPI_Comm_free(&comm));

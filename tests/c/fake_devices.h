@@ -86,6 +86,8 @@ typedef struct stream {
     pthread_cond_t changed;
     copy *first, *last;
     unsigned long queued, done;
+    // After an error of its context, it does nothing more.
+    int is_broken;
 } stream;
 
 typedef struct {
@@ -542,8 +544,9 @@ static void *work(void *argument) {
         copy *each = of->first;
         of->first = each->next;
         if (!of->first) of->last = NULL;
+        int is_broken = of->is_broken;
         pthread_mutex_unlock(&of->lock);
-        perform(each);
+        if (!is_broken) perform(each);
         free(each);
         pthread_mutex_lock(&of->lock);
         of->done++;
@@ -651,6 +654,21 @@ int cuStreamGetCtx(stream *of, context **owner) {
     MAY_FAIL();
     if (!of) return INVALID_HANDLE;
     *owner = of->owner;
+    return SUCCESS;
+}
+
+int cuStreamQuery(stream *on) {
+    MAY_FAIL();
+    pthread_mutex_lock(&on->lock);
+    int outcome = on->is_broken ? ILLEGAL_ADDRESS : on->done < on->queued ? NOT_READY : SUCCESS;
+    pthread_mutex_unlock(&on->lock);
+    return outcome;
+}
+
+int fake_device_break(stream *on) {
+    pthread_mutex_lock(&on->lock);
+    on->is_broken = 1;
+    pthread_mutex_unlock(&on->lock);
     return SUCCESS;
 }
 

@@ -125,6 +125,12 @@ pub(crate) trait Api: Send + Sync {
     /// difference, which wraps around, is not negative.
     fn queue_wait(&self, stream: usize, address: usize, value: u32) -> Result<(), ApiError>;
 
+    /// Returns the error because of which a stream does no more work, if there is one. Only streams
+    /// that take turns are asked.
+    fn check_stream(&self, _stream: usize) -> Result<(), ApiError> {
+        Ok(())
+    }
+
     /// Returns the address by which devices access memory that was registered.
     fn address_on_device(&self, address: usize) -> Result<usize, ApiError>;
 

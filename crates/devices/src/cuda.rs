@@ -310,6 +310,16 @@ impl Api for Cuda {
         self.checked(name, outcome)
     }
 
+    fn check_stream(&self, stream: usize) -> Result<(), ApiError> {
+        // The question would end a capture.
+        self.must_not_be_captured(stream)?;
+        // SAFETY: the driver checks the stream.
+        match unsafe { (self.functions.stream_query)(pointer(stream)) } {
+            NOT_READY => Ok(()),
+            outcome => self.checked("cuStreamQuery", outcome),
+        }
+    }
+
     fn address_on_device(&self, address: usize) -> Result<usize, ApiError> {
         let (name, mut found) = ("cuMemHostGetDevicePointer", 0);
         let functions = self.streams(name)?;

@@ -130,6 +130,15 @@ impl ProgramStream {
         self.turns.as_ref().is_none_or(|turns| !is_before(reached(turns), turn))
     }
 
+    /// Returns the error because of which the stream comes to no more turns, if there is one: the
+    /// driver calls no function of a context that has an error.
+    ///
+    /// # Errors
+    /// The driver's, by name.
+    pub fn check(&self) -> Result<(), String> {
+        self.inside(|api| api.check_stream(self.stream))
+    }
+
     /// Lets the stream wait for [`release`](Self::release) with the returned number.
     ///
     /// # Errors

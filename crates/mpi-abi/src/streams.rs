@@ -9,6 +9,7 @@ use std::collections::{HashMap, VecDeque};
 use std::ffi::c_int;
 use std::fmt;
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use base::{Error, ErrorClass};
 use devices::ProgramStream;
@@ -24,6 +25,9 @@ pub const STREAM_NULL: c_int = 0x3c00_0000;
 /// The maximum number of operations of a stream in the driver's queue. If that queue were full,
 /// `cuLaunchHostFunc` would block with the library's lock held, and no thread could make progress.
 const ENQUEUED_MAX: usize = 256;
+
+/// How often a stream that has not come to a turn is checked for errors.
+const STREAM_CHECK_PERIOD: Duration = Duration::from_millis(100);
 
 /// The streams of the program, and its communicators that have one.
 #[derive(Debug, Default)]
@@ -47,6 +51,8 @@ pub struct Stream {
     /// What the stream waits for, in its order.
     waits: RefCell<VecDeque<StreamWait>>,
     is_advanced: Cell<bool>,
+    /// When the stream was last checked for errors.
+    checked: Cell<Instant>,
 }
 
 /// A wait of a stream for operations, and the memory for their statuses.
@@ -93,6 +99,7 @@ impl StreamTable {
             begun: RefCell::default(),
             waits: RefCell::default(),
             is_advanced: Cell::new(false),
+            checked: Cell::new(Instant::now()),
         };
         self.streams.borrow_mut().insert(number, queue.map(|queue| Rc::new(stream(queue))));
         number
@@ -197,7 +204,7 @@ impl Stream {
         let queued = self.queue_wait(process);
         if queued.is_err() {
             let operation = &awaited.0;
-            operation.withdraw();
+            operation.withdraw(MessageStatus::EMPTY);
             process.wait_until(&mut |_| operation.is_over());
         }
         self.await_operations(process, queued?, vec![awaited])
@@ -225,6 +232,15 @@ impl Stream {
         is_due.then(|| turns.pop_front()).flatten()
     }
 
+    /// Returns the error because of which the stream comes to no more turns, if there is one.
+    fn failure(&self) -> Option<String> {
+        let now = Instant::now();
+        let is_due =
+            !self.turns.borrow().is_empty() && now >= self.checked.get() + STREAM_CHECK_PERIOD;
+        is_due.then(|| self.checked.set(now))?;
+        self.queue.check().err()
+    }
+
     /// Takes the first wait of the stream if all its operations are complete.
     fn take_wait(&self) -> Option<StreamWait> {
         let mut waits = self.waits.borrow_mut();
@@ -250,6 +266,13 @@ impl ActiveOperation for Stream {
         while let Some(operation) = self.take_turn() {
             operation.begin(process);
             self.begun.borrow_mut().push(operation);
+            active = true;
+        }
+        if let Some(detail) = self.failure() {
+            for operation in self.turns.take() {
+                let error = Some(Box::new(other(detail.clone())));
+                operation.withdraw(MessageStatus { error, ..MessageStatus::EMPTY });
+            }
             active = true;
         }
         let before = self.begun.borrow().len();
@@ -300,11 +323,11 @@ impl Enqueued {
         self.state.replace(state);
     }
 
-    /// Makes the operation complete without a status, unless its turn has come. It never begins.
-    fn withdraw(&self) {
+    /// Makes the operation complete with `status`, unless its turn has come. It never begins.
+    fn withdraw(&self, status: MessageStatus) {
         let mut state = self.state.borrow_mut();
         if matches!(*state, EnqueuedState::Waits(Some(_))) {
-            *state = EnqueuedState::Over(MessageStatus::EMPTY);
+            *state = EnqueuedState::Over(status);
         }
     }
 

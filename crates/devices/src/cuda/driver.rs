@@ -112,6 +112,7 @@ crate::api::functions! { Driver:
     context_device = c"cuCtxGetDevice"(*mut Ordinal);
     stream_create = c"cuStreamCreate"(*mut Stream, c_uint);
     stream_wait = c"cuStreamSynchronize"(Stream);
+    stream_query = c"cuStreamQuery"(Stream);
     stream_context = c"cuStreamGetCtx"(Stream, *mut Context);
     event_create = c"cuEventCreate"(*mut Event, c_uint);
     event_record = c"cuEventRecord"(Event, Stream);
