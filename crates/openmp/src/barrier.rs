@@ -85,7 +85,15 @@ pub fn await_next_region(thread: &Thread, is_released: &AtomicBool) {
     }
     let may_run = || !is_released.load(Ordering::Acquire);
     let has_begun = || team.generation.load(Ordering::SeqCst) != generation;
-    run_tasks_until(thread, &team.changed, has_begun, may_run);
+    // The thread that opened the region resets the count when it has ended.
+    let is_idle = || team.arrived.load(Ordering::Relaxed) == 0;
+    run_tasks_while_needed(thread, &team.changed, has_begun, may_run, is_idle);
+}
+
+/// The end of a region for a thread that takes turns with the one that opened it, which runs the
+/// tasks that are left.
+pub fn end_in_crew(team: &ThreadTeam) {
+    team.arrived.fetch_add(1, Ordering::SeqCst);
 }
 
 /// The end of a region for the thread that opened it: waits for all others, and all tasks.
@@ -115,6 +123,17 @@ fn run_tasks_until(
     condition: impl Fn() -> bool,
     may_run: impl Fn() -> bool,
 ) {
+    run_tasks_while_needed(thread, event, condition, may_run, || false);
+}
+
+/// The same for a thread whose region may have ended: then `is_idle` is true.
+fn run_tasks_while_needed(
+    thread: &Thread,
+    event: &WaitEvent,
+    condition: impl Fn() -> bool,
+    may_run: impl Fn() -> bool,
+    is_idle: impl Fn() -> bool,
+) {
     let team = thread.team.get();
     let mut search = Search::new(team, Allowed::Any, may_run);
     let mut has_run = false;
@@ -126,13 +145,14 @@ fn run_tasks_until(
                 fence(Ordering::SeqCst);
                 team.notify_all();
             }
-            event.wait_until(|| {
+            let is_over_or_found = || {
                 let is_over = condition();
                 if !is_over {
                     found = search.take(thread);
                 }
                 is_over || found.is_some()
-            });
+            };
+            event.wait_while_needed(is_over_or_found, &is_idle);
         }
         has_run = found.is_some();
         if let Some(task) = found {

@@ -4,6 +4,7 @@ mod balance;
 mod barrier;
 mod blocks;
 mod borrowing;
+mod crews;
 mod dependences;
 mod deques;
 mod entries;

@@ -8,6 +8,7 @@ use sys::cores;
 use crate::affinity;
 use crate::barrier;
 use crate::borrowing;
+use crate::crews;
 use crate::environment::{self, Controls};
 use crate::homes;
 use crate::observers::{self, Meeting};
@@ -27,6 +28,8 @@ pub struct Extras {
     pub loop_of_all: Option<crate::loops::Iterations>,
     /// How its threads are bound, if that is another way than usual.
     pub bind: Option<BindPolicy>,
+    /// The number of crews whose threads take turns; 0: each thread has a kernel thread.
+    pub crews: u32,
 }
 
 /// How many threads a region has if the program asks for so many; 0: does not ask.
@@ -50,7 +53,8 @@ pub fn threads_for(thread: &Thread, asked: u32) -> u32 {
 
 /// Opens a region and enters it as thread 0.
 pub fn open(thread: &'static Thread, body: Body, data: Address, threads: u32, extras: Extras) {
-    let team = team_for(thread, threads);
+    let crews = extras.crews;
+    let team = team_for(thread, threads, crews > 0);
     let outer = thread.team.get();
     let (level, active_level, league) =
         outer.region.see(|region| (region.level, region.active_level, region.league));
@@ -60,7 +64,7 @@ pub fn open(thread: &'static Thread, body: Body, data: Address, threads: u32, ex
         own.bind = extras.bind.unwrap_or(own.bind);
     }
     let is_bound = assign_posts(thread, team, threads, own.bind);
-    let has_homes = !is_bound && homes::assign(thread, team, threads);
+    let has_homes = !is_bound && crews == 0 && homes::assign(thread, team, threads);
     let (construct, single) = team.region.see(|region| (region.construct, region.single));
     let is_in_construct = extras.loop_of_all.is_some();
     if let Some(iterations) = extras.loop_of_all {
@@ -85,11 +89,16 @@ pub fn open(thread: &'static Thread, body: Body, data: Address, threads: u32, ex
         core: cores::current().filter(|_| !is_bound),
         is_bound,
         has_homes,
+        crews,
         league,
     });
     observers::region_begins(thread, team, threads);
     let known = team.workers.with(|workers| workers.len()) as u32 + 1;
-    if threads > 1 {
+    if crews > 0 {
+        waiting::more_busy(crews as usize - 1);
+        team.resize(threads);
+        team.crews.provide(team, threads, crews);
+    } else if threads > 1 {
         waiting::more_busy(threads as usize - 1);
         workers::release_from(team, threads);
         team.resize(threads);
@@ -114,8 +123,13 @@ pub fn open(thread: &'static Thread, body: Body, data: Address, threads: u32, ex
 
 /// Ends the region that a thread has opened last.
 pub fn close(thread: &Thread) {
-    let team = thread.team.get();
     observers::while_meeting(thread, Meeting::BarrierOfRegion, || barrier::join(thread));
+    leave(thread);
+}
+
+/// Leaves the region that a thread has opened last, after its threads and tasks have ended.
+fn leave(thread: &Thread) {
+    let team = thread.team.get();
     observers::implicit_task_ends(thread);
     if team.region.see(|region| region.has_homes) {
         homes::region_ends(thread, team);
@@ -135,7 +149,11 @@ pub fn close(thread: &Thread) {
         }
         region.group = None;
     });
-    waiting::fewer_busy(team.size() as usize - 1);
+    let kernel_threads = match team.region.see(|region| region.crews) {
+        0 => team.size(),
+        crews => crews,
+    };
+    waiting::fewer_busy(kernel_threads as usize - 1);
     if let Some(before) = thread.opened.with(Vec::pop) {
         thread.leave(before);
     }
@@ -143,12 +161,12 @@ pub fn close(thread: &Thread) {
 }
 
 /// The team that this thread keeps for regions of so many threads at its present depth.
-fn team_for(thread: &Thread, threads: u32) -> &'static ThreadTeam {
+fn team_for(thread: &Thread, threads: u32, takes_turns: bool) -> &'static ThreadTeam {
     let depth = thread.opened.with(|opened| opened.len());
-    let place = usize::from(threads > 1);
+    let place = usize::from(threads > 1) + usize::from(takes_turns);
     thread.teams.with(|teams| {
         if teams.len() <= depth {
-            teams.resize(depth + 1, [None; 2]);
+            teams.resize(depth + 1, [None; 3]);
         }
         *teams[depth][place].get_or_insert_with(ThreadTeam::obtain)
     })
@@ -176,7 +194,13 @@ fn assign_posts(thread: &Thread, team: &ThreadTeam, threads: u32, bind: BindPoli
 
 /// Runs a region.
 pub fn run(thread: &'static Thread, body: Body, data: Address, threads: u32, extras: Extras) {
-    open(thread, body, data, threads, extras);
+    let crews = if threads > 1 { crews::count_for(thread, threads) } else { 0 };
+    open(thread, body, data, threads, Extras { crews, ..extras });
+    if crews > 0 {
+        let team = thread.team.get();
+        team.crews.run(thread, team);
+        return leave(thread);
+    }
     // SAFETY: the program gave this function with this argument.
     observers::while_in_region(thread, body as usize, || unsafe { body(data.0) });
     close(thread);

@@ -4,6 +4,7 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::crews::TeamCrews;
 use crate::deques::Deques;
 use crate::environment::{self, Controls};
 use crate::homes::{NamedMemory, TeamHomes};
@@ -54,6 +55,8 @@ pub struct ThreadTeam {
     pub tool: ToolData,
     /// The threads besides the one that opened it.
     pub workers: Own<Vec<&'static Worker>>,
+    /// Its threads, if they take turns.
+    pub crews: TeamCrews,
 }
 
 /// The threads at a barrier that can be cancelled: they can leave it before the last one arrives.
@@ -87,6 +90,8 @@ pub struct Region {
     pub is_bound: bool,
     /// Whether its threads have homes.
     pub has_homes: bool,
+    /// The number of crews whose threads take turns; 0: each thread has a kernel thread.
+    pub crews: u32,
     /// The number of the team in a league, and how many there are.
     pub league: (u32, u32),
 }
@@ -109,6 +114,7 @@ impl Region {
             core: None,
             is_bound: false,
             has_homes: false,
+            crews: 0,
             league: (0, 1),
         }
     }
@@ -136,6 +142,7 @@ impl ThreadTeam {
             has_named: AtomicBool::new(false),
             tool: ToolData::default(),
             workers: Own::default(),
+            crews: TeamCrews::default(),
         }))
     }
 

@@ -1,10 +1,11 @@
 //! What this library knows of each kernel thread, of its own and of the program.
 
 use std::cell::Cell;
-use std::ptr;
+use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::blocks::TaskBlocks;
+use crate::crews::Switch;
 use crate::dependences::Use;
 use crate::deques::Deque;
 use crate::environment;
@@ -55,8 +56,11 @@ pub struct Thread {
     pub bound_home: Cell<Partition>,
     /// What it was in before it opened regions, the innermost last.
     pub opened: Own<Vec<FormerPlace>>,
-    /// The teams that it has opened regions with: for each depth one of one thread and one of more.
-    pub teams: Own<Vec<[Option<&'static ThreadTeam>; 2]>>,
+    /// The teams that it has opened regions with: for each depth one of one thread, one of more, and
+    /// one whose threads take turns.
+    pub teams: Own<Vec<[Option<&'static ThreadTeam>; 3]>>,
+    /// The switch of the fiber that it is, if it takes turns with other threads of its team.
+    pub switch: Cell<Option<NonNull<Switch>>>,
     /// The copies of reductions that the program still reads, by their words.
     pub kept: Own<Vec<(usize, Private)>>,
 }
@@ -79,7 +83,7 @@ pub struct FormerPlace {
 impl Thread {
     /// The calling thread.
     pub fn current() -> &'static Self {
-        match CURRENT.get() {
+        match Self::known() {
             Some(thread) => thread,
             None => {
                 // The first thread that comes here is the initial one, in all but odd programs.
@@ -90,13 +94,41 @@ impl Thread {
         }
     }
 
-    /// The calling thread, if it has been here before and has not ended.
+    /// The calling thread, if it has been here before and has not ended. Not inlined: a thread that
+    /// takes turns may continue on another kernel thread, with another place for `CURRENT`.
+    #[inline(never)]
     pub fn known() -> Option<&'static Self> {
         CURRENT.get()
     }
 
     /// Notes a thread that has not been here before: the program's own, or a new worker.
     pub fn meet(kind: ThreadKind) -> &'static Self {
+        let made = Self::make();
+        // SAFETY: it was just made; it is freed when this thread ends, which alone uses it.
+        let thread: &'static Self = unsafe { &*made };
+        CURRENT.set(Some(thread));
+        // A destructor or an exit handler of the program may come here after `END` has done its
+        // work. Then nothing frees this: it can be used until the last of them.
+        let _ = END.try_with(|end| end.0.set(made));
+        observers::thread_begins(thread, kind);
+        thread
+    }
+
+    /// A thread that is no kernel thread, which is never freed.
+    pub fn add(kind: ThreadKind) -> &'static Self {
+        // SAFETY: it was just made.
+        let thread: &'static Self = unsafe { &*Self::make() };
+        observers::thread_begins(thread, kind);
+        thread
+    }
+
+    /// Another thread runs on the calling kernel thread from now on. Returns the former one.
+    #[inline(never)]
+    pub fn replace_current(thread: Option<&'static Self>) -> Option<&'static Self> {
+        CURRENT.replace(thread)
+    }
+
+    fn make() -> *mut Self {
         tools::start();
         let team = ThreadTeam::obtain();
         let controls = environment::settings().controls;
@@ -104,7 +136,7 @@ impl Thread {
         let (construct, single) = team.region.see(|region| (region.construct, region.single));
         team.region.set(Region { construct, single, ..Region::outermost(controls) });
         let deque = team.deques.first();
-        let made = Box::into_raw(Box::new(Self {
+        Box::into_raw(Box::new(Self {
             number: sys::process::thread_id(),
             team: Cell::new(team),
             id: Cell::new(0),
@@ -126,15 +158,8 @@ impl Thread {
             opened: Own::default(),
             teams: Own::default(),
             kept: Own::default(),
-        }));
-        // SAFETY: it was just made; it is freed when this thread ends, which alone uses it.
-        let thread: &'static Self = unsafe { &*made };
-        CURRENT.set(Some(thread));
-        // A destructor or an exit handler of the program may come here after `END` has done its
-        // work. Then nothing frees this: it can be used until the last of them.
-        let _ = END.try_with(|end| end.0.set(made));
-        observers::thread_begins(thread, kind);
-        thread
+            switch: Cell::new(None),
+        }))
     }
 
     /// The task that it runs. The caller uses it only as long as the thread is in the construct or

@@ -3,10 +3,12 @@
 
 use std::hint;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use sys::{cores, futex};
 
 use crate::borrowing;
+use crate::crews;
 use crate::environment::{self, WaitPolicy};
 
 /// How often a waiting thread looks between two turns, and after how many turns it sleeps:
@@ -15,10 +17,10 @@ use crate::environment::{self, WaitPolicy};
 /// meet so without sleeping, and the system sees that both want to run and gives them two; what
 /// else wants to run gets the core.
 const LOOKS_IN_TURN: u32 = 50;
-const WAIT_TURNS_MAX: u32 = 100;
+pub const WAIT_TURNS_MAX: u32 = 100;
 
 /// If threads outnumber cores, the awaited thread may need this core.
-const CROWDED_TURNS_MAX: u32 = 40;
+pub const CROWDED_TURNS_MAX: u32 = 40;
 
 /// With `OMP_WAIT_POLICY=active`: some milliseconds.
 const ACTIVE_TURNS_MAX: u32 = 10_000;
@@ -67,8 +69,9 @@ pub fn busy() -> usize {
     BUSY.load(Ordering::Relaxed)
 }
 
-/// Whether a condition comes to hold within a short time.
-fn soon(mut condition: impl FnMut() -> bool) -> bool {
+/// Whether a condition comes to hold within a short time. A thread that is idle does not look any
+/// more once the threads of open regions need all cores.
+fn soon(mut condition: impl FnMut() -> bool, is_idle: impl Fn() -> bool) -> bool {
     let settings = environment::settings();
     let is_crowded = is_crowded();
     let (looks, turns) = match settings.wait_policy {
@@ -79,6 +82,9 @@ fn soon(mut condition: impl FnMut() -> bool) -> bool {
     };
     for turn in 0..turns {
         if turn > 0 {
+            if busy() >= borrowing::usable_cores() && is_idle() {
+                return condition();
+            }
             cores::yield_now();
         }
         for _ in 0..looks {
@@ -100,22 +106,46 @@ pub struct WaitEvent {
 
 impl WaitEvent {
     /// Waits until the condition holds.
-    pub fn wait_until(&self, mut condition: impl FnMut() -> bool) {
-        if soon(&mut condition) {
+    pub fn wait_until(&self, condition: impl FnMut() -> bool) {
+        self.wait_while_needed(condition, || false);
+    }
+
+    /// Waits until the condition holds; `is_idle` is whether the thread is in no open region.
+    pub fn wait_while_needed(
+        &self,
+        mut condition: impl FnMut() -> bool,
+        is_idle: impl Fn() -> bool,
+    ) {
+        if crews::wait(&mut condition) || soon(&mut condition, is_idle) {
             return;
         }
         loop {
-            self.sleepers.fetch_add(1, Ordering::SeqCst);
-            let seen = self.count.load(Ordering::SeqCst);
+            let seen = self.fall_asleep();
             let is_over = condition();
             if !is_over {
                 borrowing::while_asleep(|| futex::wait(&self.count, seen, None));
             }
-            self.sleepers.fetch_sub(1, Ordering::SeqCst);
+            self.wake_up();
             if is_over || condition() {
                 return;
             }
         }
+    }
+
+    /// Announces that the caller sleeps unless it finds that what it waits for has happened. Returns
+    /// the present count. [`WaitEvent::wake_up`] takes that back.
+    pub fn fall_asleep(&self) -> u32 {
+        self.sleepers.fetch_add(1, Ordering::SeqCst);
+        self.count.load(Ordering::SeqCst)
+    }
+
+    /// Sleeps until a notice after [`WaitEvent::fall_asleep`], or for a time.
+    pub fn sleep(&self, seen: u32, most: Duration) {
+        futex::wait(&self.count, seen, Some(most));
+    }
+
+    pub fn wake_up(&self) {
+        self.sleepers.fetch_sub(1, Ordering::SeqCst);
     }
 
     /// Whether a thread sleeps. A thread that is about to sleep sees what was stored (sequentially
@@ -145,7 +175,8 @@ const AWAITED: u32 = 2;
 
 /// Takes a lock that is a word of the program's memory, zero at first.
 pub fn lock(word: &AtomicU32) {
-    if try_lock(word) || soon(|| word.load(Ordering::Relaxed) == FREE && try_lock(word)) {
+    let mut take = || word.load(Ordering::Relaxed) == FREE && try_lock(word);
+    if try_lock(word) || crews::wait(&mut take) || soon(take, || false) {
         return;
     }
     while word.swap(AWAITED, Ordering::Acquire) != FREE {

@@ -1,7 +1,7 @@
 //! The threads of this library. One that no team needs waits in a list, the last one first out.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
@@ -10,6 +10,7 @@ use sys::cores::{self, Cores};
 use crate::affinity;
 use crate::barrier;
 use crate::borrowing;
+use crate::crews::Crew;
 use crate::deques::Deque;
 use crate::environment;
 use crate::homes;
@@ -26,7 +27,7 @@ pub struct Worker {
     event: WaitEvent,
     deque: Deque,
     pub thread: Own<Option<&'static Thread>>,
-    post: Own<Option<Post>>,
+    work: Mutex<Option<Work>>,
     /// Its team does not need it any more.
     is_released: AtomicBool,
     /// When it last moved to another core.
@@ -36,11 +37,14 @@ pub struct Worker {
 /// How often a thread moves at most: others may have reasons to be where it goes.
 const BETWEEN_MOVES: Duration = Duration::from_millis(10);
 
-/// A place in a team.
-#[derive(Clone, Copy)]
-struct Post {
-    team: &'static ThreadTeam,
-    id: u32,
+/// What a worker is given to do.
+pub enum Work {
+    /// Runs the present region of a team as its thread `id`, and the following ones until released.
+    Serve { team: &'static ThreadTeam, id: u32 },
+    /// Carries one of the crews of a team in its present region, which was opened on this core.
+    Carry { number: usize, crews: &'static [&'static Crew], core: Option<usize> },
+    /// Resumes fibers of a crew, and is idle afterwards.
+    Rescue(&'static Crew),
 }
 
 /// Workers that no team has.
@@ -58,7 +62,7 @@ pub fn obtain() -> &'static Worker {
             event: WaitEvent::default(),
             deque: Deque::new(),
             thread: Own::new(None),
-            post: Own::new(None),
+            work: Mutex::default(),
             is_released: AtomicBool::new(false),
             moved: Own::new(None),
         }));
@@ -73,6 +77,11 @@ pub fn obtain() -> &'static Worker {
         }
         worker
     })
+}
+
+/// Keeps a worker that no team has any more.
+pub fn keep(worker: &'static Worker) {
+    IDLE.lock().unwrap_or_else(PoisonError::into_inner).push(worker);
 }
 
 /// Releases the workers of a team that it does not need for `size` threads, one of which has opened
@@ -99,30 +108,49 @@ impl Worker {
     /// Lets it run the present region of a team as thread `id`.
     pub fn give(&'static self, team: &'static ThreadTeam, id: u32) {
         team.deques.set(id, &self.deque);
-        self.post.set(Some(Post { team, id }));
+        self.begin(Work::Serve { team, id });
+    }
+
+    fn work(&self) -> MutexGuard<'_, Option<Work>> {
+        self.work.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets it do something, after it has done what it was given before.
+    pub fn begin(&self, work: Work) {
+        *self.work() = Some(work);
         self.given.fetch_add(1, Ordering::SeqCst);
         self.event.notify_all();
     }
 
-    fn run(&self) -> ! {
+    fn run(&'static self) -> ! {
         borrowing::note_thread();
         self.thread.set(Some(Thread::meet(ThreadKind::Worker)));
         let mut given = 0;
         loop {
-            self.event.wait_until(|| self.given.load(Ordering::SeqCst) != given);
+            let is_given = || self.given.load(Ordering::SeqCst) != given;
+            self.event.wait_while_needed(is_given, || true);
             given = given.wrapping_add(1);
-            if let Some(post) = self.post.replace(None) {
-                self.serve(post);
+            let work = self.work().take();
+            match work {
+                Some(Work::Serve { team, id }) => self.serve(team, id),
+                Some(Work::Carry { number, crews, core }) => {
+                    self.leave_core(core, crews.len());
+                    crews[number].carry_by_worker(crews);
+                }
+                Some(Work::Rescue(crew)) => {
+                    crew.rescue();
+                    keep(self);
+                }
+                None => {}
             }
         }
     }
 
-    /// Moves to another core if this one is that of the thread that opened the region, and each
-    /// thread of all regions could have one. The system leaves threads that wait for each other on
-    /// one core.
-    fn leave_core_of(&self, team: &ThreadTeam) {
-        let core = team.region.see(|region| region.core);
-        let has_room = team.size() as usize <= borrowing::usable_cores() && !waiting::is_crowded();
+    /// Moves to another core if this one is that on which the region was opened, and each of its
+    /// kernel threads and those of all other regions could have one. The system leaves threads that
+    /// wait for each other on one core.
+    fn leave_core(&self, core: Option<usize>, kernel_threads: usize) {
+        let has_room = kernel_threads <= borrowing::usable_cores() && !waiting::is_crowded();
         if !has_room || core.is_none() || cores::current() != core {
             return;
         }
@@ -143,7 +171,7 @@ impl Worker {
     }
 
     /// Runs the regions of a team until released.
-    fn serve(&self, Post { team, id }: Post) {
+    fn serve(&self, team: &'static ThreadTeam, id: u32) {
         let thread = Thread::current();
         loop {
             let before = thread.enter(team, id);
@@ -155,7 +183,8 @@ impl Worker {
                 if has_homes {
                     homes::enter(thread, team, id);
                 }
-                self.leave_core_of(team);
+                let core = team.region.see(|region| region.core);
+                self.leave_core(core, team.size() as usize);
             }
             affinity::display_if_changed();
             observers::implicit_task_begins(thread);

@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
+use std::slice;
 
 use crate::environment;
 
@@ -102,6 +103,35 @@ pub fn loaded_libraries() -> Vec<PathBuf> {
             // SAFETY: names that the loader passes end with a zero byte.
             let name = unsafe { CStr::from_ptr(object.dlpi_name) };
             found.push(PathBuf::from(OsStr::from_bytes(name.to_bytes())));
+        }
+        0
+    }
+    let mut found = Vec::new();
+    // SAFETY: `note` has the expected parameters, and does not unwind.
+    unsafe { libc::dl_iterate_phdr(Some(note), (&raw mut found).cast()) };
+    found
+}
+
+/// Returns the files of the program (an empty name) and of loaded libraries that have thread-local
+/// storage.
+pub fn with_thread_storage() -> Vec<PathBuf> {
+    unsafe extern "C" fn note(
+        object: *mut libc::dl_phdr_info,
+        _: libc::size_t,
+        found: *mut c_void,
+    ) -> c_int {
+        // SAFETY: the loader passes the description of one object, with its program headers and a
+        // name that ends with a zero byte or is null, and the vector of `with_thread_storage`,
+        // which does not access it meanwhile.
+        unsafe {
+            let (object, found) = (&*object, &mut *found.cast::<Vec<PathBuf>>());
+            let headers = slice::from_raw_parts(object.dlpi_phdr, object.dlpi_phnum.into());
+            let is_used =
+                |header: &libc::Elf64_Phdr| header.p_type == libc::PT_TLS && header.p_memsz > 0;
+            if headers.iter().any(is_used) && !object.dlpi_name.is_null() {
+                let name = CStr::from_ptr(object.dlpi_name);
+                found.push(PathBuf::from(OsStr::from_bytes(name.to_bytes())));
+            }
         }
         0
     }

@@ -424,6 +424,19 @@ pub fn stack_bytes() -> usize {
     }
 }
 
+/// Returns how large the stack of the main thread can become: a size that no program exceeds if
+/// there is no limit.
+pub fn stack_bytes_of_main() -> usize {
+    const UNLIMITED: usize = 256 << 20;
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the kernel writes the two numbers of `limit`.
+    let got = unsafe { libc::getrlimit(libc::RLIMIT_STACK, &raw mut limit) };
+    match got {
+        0 if limit.rlim_cur == libc::RLIM_INFINITY => UNLIMITED,
+        _ => stack_bytes(),
+    }
+}
+
 /// Returns the name of this machine; empty if the system does not report it.
 pub fn host_name() -> String {
     let mut name = [0_u8; 256];

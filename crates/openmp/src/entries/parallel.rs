@@ -177,7 +177,7 @@ pub unsafe extern "C" fn GOMP_parallel_reductions(
     super::tasks::keep(words, private.clone());
     let group = TaskGroup::inside(None);
     group.private.set(vec![private]);
-    let extras = Extras { group: Some(group), loop_of_all: None, bind: BindPolicy::asked(flags) };
+    let extras = Extras { group: Some(group), bind: BindPolicy::asked(flags), ..Extras::default() };
     regions::run(thread, body, Address(data), threads, extras);
     threads
 }
