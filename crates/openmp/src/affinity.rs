@@ -1,6 +1,5 @@
 //! Where a thread runs, in the format that the user or the program chooses.
 
-use std::cell::RefCell;
 use std::fmt::Write;
 use std::sync::{Mutex, PoisonError};
 
@@ -61,14 +60,11 @@ pub fn display_if_changed() {
     if !environment::settings().displays_affinity {
         return;
     }
-    thread_local! {
-        static WRITTEN: RefCell<String> = const { RefCell::new(String::new()) };
-    }
     let line = capture("");
-    WRITTEN.with_borrow_mut(|written| {
-        if *written != line {
+    Thread::current().displayed.with(|displayed| {
+        if *displayed != line {
             display("");
-            *written = line;
+            *displayed = line;
         }
     });
 }

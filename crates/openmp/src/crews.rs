@@ -1,14 +1,15 @@
-//! Crews: the threads of a team that take turns on the kernel thread which opened the region.
+//! Crews: the threads of a team that take turns on a kernel thread.
 //!
 //! If the kernel threads of all open regions occupy the cores, a further team gains nothing by
 //! kernel threads of its own, but each of its barriers would cost switches by the kernel. The
 //! threads of such a team are fibers: each runs until it waits in this library, then the next one
 //! runs. A thread that waits for something else, as for a word that another thread of the team
 //! changes, would hold up the others: a monitor finds that within two of its periods, and lets a
-//! worker resume them meanwhile. So fibers may continue on another kernel thread, and a program
-//! with thread-local storage has no crews.
+//! worker resume them meanwhile; the library of MPI reports its waits. So fibers may continue on
+//! another kernel thread, and a program with thread-local storage has no crews.
 
 use std::collections::VecDeque;
+use std::ffi::c_int;
 use std::hint;
 use std::iter;
 use std::mem;
@@ -24,6 +25,7 @@ use corosensei::{Coroutine, CoroutineResult, Yielder};
 use sys::stacks::StackSlab;
 use sys::{cores, futex, library, pages, process, signals};
 
+use crate::affinity;
 use crate::barrier;
 use crate::borrowing;
 use crate::deques::Deque;
@@ -34,7 +36,7 @@ use crate::places;
 use crate::team::ThreadTeam;
 use crate::thread::Thread;
 use crate::waiting::{self, WaitEvent};
-use crate::workers::{self, Work, Worker};
+use crate::workers::{self, Worker, WorkerTask};
 use crate::{Address, Body};
 
 /// How a fiber returns to the kernel thread that has resumed it: with whether it did anything but
@@ -179,6 +181,18 @@ fn is_known(path: &Path) -> bool {
     KNOWN.iter().any(|known| name.starts_with(known))
 }
 
+/// The calling thread begins to wait in the library of MPI. Another kernel thread runs the threads
+/// that take turns with it meanwhile. Returns 1 if there are some, otherwise 0.
+#[unsafe(no_mangle)]
+pub extern "C" fn combray_openmp_begin_wait() -> c_int {
+    let Some(thread) = Thread::known() else { return 0 };
+    let Some(crew) = thread.crew.get() else { return 0 };
+    if !thread.has_lent.replace(true) {
+        crew.lend();
+    }
+    1
+}
+
 /// Waits on a fiber until a condition holds. Returns false at once if the caller is on none.
 pub fn wait(mut condition: impl FnMut() -> bool) -> bool {
     let Some(switch) = Thread::known().and_then(|thread| thread.switch.get()) else {
@@ -225,23 +239,23 @@ impl TeamCrews {
         let outer = thread.switch.get();
         monitor::begin(size);
         let crews = &self.crews.get()[..count as usize];
-        let fiber = |id: u32| match id {
-            0 => self.first(thread, body, data),
-            _ => self.members.see(|members| members[id as usize - 1]).fiber(team, id, thread),
+        let fiber = |crew: &'static Crew, id: u32| match id {
+            0 => self.first(thread, crew, body, data),
+            _ => self.members.see(|members| members[id as usize - 1]).fiber(team, crew, id, thread),
         };
         for (number, crew) in (0..count).zip(crews) {
             let ids = size * number / count..size * (number + 1) / count;
             crew.unfinished.store(ids.len() as u32, Ordering::Relaxed);
-            crew.lock().extend(ids.map(fiber));
+            crew.lock().extend(ids.map(|id| fiber(crew, id)));
         }
         // A team that is opened next gets the same workers: these are awake.
         let mut workers: Vec<&'static Worker> = Vec::new();
         for number in 1..count as usize {
             let worker = workers::obtain();
-            worker.begin(Work::Carry { number, crews, core });
+            worker.begin(WorkerTask::Carry { number, crews, core });
             workers.push(worker);
         }
-        crews[0].carry(outer, crews);
+        crews[0].carry_here(outer, crews);
         // All threads have reached the end of the region.
         while crews.iter().any(|crew| crew.is_open()) {
             cores::yield_now();
@@ -251,14 +265,22 @@ impl TeamCrews {
     }
 
     /// The fiber of thread 0, which ends when all others have.
-    fn first(&'static self, thread: &'static Thread, body: Body, Address(data): Address) -> Fiber {
+    fn first(
+        &'static self,
+        thread: &'static Thread,
+        crew: &'static Crew,
+        body: Body,
+        Address(data): Address,
+    ) -> Fiber {
         let stack = self.first_stack.replace(None);
         let stack = stack.unwrap_or_else(|| FiberStack::new(process::stack_bytes_of_main()));
         let run = move |switch: &Switch, ()| {
             let outer = thread.switch.replace(Some(NonNull::from(switch)));
+            let outer_crew = thread.crew.replace(Some(crew));
             // SAFETY: the program gave this function with this argument.
             observers::while_in_region(thread, body as usize, || unsafe { body(data) });
             observers::while_meeting(thread, Meeting::BarrierOfRegion, || barrier::join(thread));
+            thread.crew.set(outer_crew);
             thread.switch.set(outer);
         };
         Fiber { thread, stack: &self.first_stack, coroutine: Coroutine::with_stack(stack, run) }
@@ -280,18 +302,25 @@ impl Crew {
         self.ready.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Resumes the fibers in turn until all of this crew have ended. While they wait, helps the
-    /// other crews of its team. `outer` is the switch of the fiber that calls this.
-    fn carry(&self, outer: Option<NonNull<Switch>>, team: &[&Self]) {
+    /// Resumes the fibers in turn until all of this crew have ended, or `is_over`, and calls `note`
+    /// before each. While they wait, helps the other crews of its team. `outer` is the switch of
+    /// the fiber that calls this.
+    fn carry(
+        &self,
+        outer: Option<NonNull<Switch>>,
+        team: &[&Self],
+        note: impl Fn(),
+        is_over: impl Fn() -> bool,
+    ) {
         let mut pause = Pause::new(outer);
         // How many have been resumed in a row whose waits were not over.
         let mut waiting = 0;
         // Whether it sleeps if they wait still, and on which count.
         let mut sleeps: Option<u32> = None;
-        while self.is_open() {
+        while self.is_open() && !is_over() {
             let next = self.lock().pop_front();
             if let Some(fiber) = next {
-                self.resumed_by_carrier.fetch_add(1, Ordering::Relaxed);
+                note();
                 let (has_run, ready) = self.resume(fiber);
                 if has_run {
                     waiting = 0;
@@ -316,9 +345,31 @@ impl Crew {
         }
     }
 
+    /// Carries this crew on the kernel thread that does so in this region.
+    fn carry_here(&self, outer: Option<NonNull<Switch>>, team: &[&Self]) {
+        let note = || _ = self.resumed_by_carrier.fetch_add(1, Ordering::Relaxed);
+        self.carry(outer, team, note, || false);
+    }
+
+    /// Carries this crew on a worker while the kernel thread that does so runs a fiber that does
+    /// not return.
+    pub fn stand_in(&self) {
+        let before = self.resumed_by_carrier.load(Ordering::Relaxed);
+        let has_returned = || self.resumed_by_carrier.load(Ordering::Relaxed) != before;
+        self.carry(None, &[], || self.event.notify_all(), has_returned);
+        self.event.notify_all();
+    }
+
+    /// Lets a worker stand in if there are fibers that it could resume.
+    fn lend(&'static self) {
+        if !self.lock().is_empty() {
+            workers::obtain().begin(WorkerTask::StandIn(self));
+        }
+    }
+
     /// Carries this crew on a worker, and helps the others of its team as long as they need it.
     pub fn carry_by_worker(&self, team: &[&Self]) {
-        self.carry(None, team);
+        self.carry_here(None, team);
         let mut pause = Pause::new(None);
         while team.iter().any(|crew| crew.is_open()) && !pause.turn(team) {}
     }
@@ -331,6 +382,7 @@ impl Crew {
     /// ready.
     fn resume(&self, mut fiber: Fiber) -> (bool, usize) {
         self.resumed.fetch_add(1, Ordering::Relaxed);
+        fiber.thread.has_lent.set(false);
         let carrier = Thread::replace_current(Some(fiber.thread));
         let result = fiber.coroutine.resume(());
         Thread::replace_current(carrier);
@@ -350,7 +402,7 @@ impl Crew {
 
     /// Resumes fibers while the kernel thread that carries the crew runs one that does not return,
     /// as long as one of them goes on. Returns whether one did.
-    pub fn rescue(&self) -> bool {
+    fn help(&self) -> bool {
         let carrier = self.resumed_by_carrier.load(Ordering::Relaxed);
         let (mut waiting, mut any_has_run) = (0, false);
         while self.resumed_by_carrier.load(Ordering::Relaxed) == carrier {
@@ -369,7 +421,13 @@ impl Crew {
 
 impl Member {
     /// The fiber of thread `id` of a team that `opener` has opened.
-    fn fiber(&'static self, team: &'static ThreadTeam, id: u32, opener: &'static Thread) -> Fiber {
+    fn fiber(
+        &'static self,
+        team: &'static ThreadTeam,
+        crew: &'static Crew,
+        id: u32,
+        opener: &'static Thread,
+    ) -> Fiber {
         let settings = environment::settings();
         let stack = self.stack.replace(None).unwrap_or_else(|| {
             FiberStack::new(settings.stack_bytes.unwrap_or_else(process::stack_bytes))
@@ -377,8 +435,10 @@ impl Member {
         let (thread, home) = (self.thread, opener.home.get());
         let run = move |switch: &Switch, ()| {
             thread.switch.set(Some(NonNull::from(switch)));
+            thread.crew.set(Some(crew));
             let before = thread.enter(team, id);
             thread.home.set(home);
+            affinity::display_if_changed();
             observers::implicit_task_begins(thread);
             let (body, data) = team.region.see(|region| (region.body, region.data));
             if let Some(body) = body {
@@ -388,6 +448,7 @@ impl Member {
             thread.task().known.set(None);
             observers::implicit_task_ends(thread);
             thread.leave(before);
+            thread.crew.set(None);
             thread.switch.set(None);
             barrier::end_in_crew(team);
         };
@@ -438,7 +499,7 @@ impl Pause {
             let resumed = team.iter().map(count).fold(0, u32::wrapping_add);
             // No other kernel thread has resumed one: each is in a fiber, or has none.
             let are_busy = mem::replace(&mut self.resumed, resumed) == resumed;
-            if are_busy && team.iter().any(|crew| crew.rescue()) {
+            if are_busy && team.iter().any(|crew| crew.help()) {
                 self.note_run();
             }
         }
@@ -479,7 +540,7 @@ mod monitor {
 
     /// The time between two looks, and how many of them without an open crew the monitor waits
     /// before it sleeps.
-    const PERIOD: Duration = Duration::from_millis(5);
+    const MONITOR_PERIOD: Duration = Duration::from_millis(5);
     const IDLE_PERIODS: u32 = 100;
     const STACK_BYTES: usize = 256 << 10;
 
@@ -511,7 +572,7 @@ mod monitor {
         let mut seen: Vec<u32> = Vec::new();
         let mut idle = 0;
         loop {
-            thread::sleep(PERIOD);
+            thread::sleep(MONITOR_PERIOD);
             idle = if THREADS.load(Ordering::SeqCst) == 0 { idle + 1 } else { 0 };
             if idle > IDLE_PERIODS {
                 IS_ASLEEP.store(1, Ordering::SeqCst);
@@ -525,8 +586,8 @@ mod monitor {
             for (crew, seen) in crews.iter().zip(&mut seen) {
                 let resumed = crew.resumed.load(Ordering::Relaxed);
                 let is_open = crew.is_open();
-                if mem::replace(seen, resumed) == resumed && is_open && !crew.lock().is_empty() {
-                    workers::obtain().begin(Work::Rescue(crew));
+                if mem::replace(seen, resumed) == resumed && is_open {
+                    crew.lend();
                 }
             }
         }

@@ -5,7 +5,7 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::blocks::TaskBlocks;
-use crate::crews::Switch;
+use crate::crews::{Crew, Switch};
 use crate::dependences::Use;
 use crate::deques::Deque;
 use crate::environment;
@@ -56,11 +56,16 @@ pub struct Thread {
     pub bound_home: Cell<Partition>,
     /// What it was in before it opened regions, the innermost last.
     pub opened: Own<Vec<FormerPlace>>,
-    /// The teams that it has opened regions with: for each depth one of one thread, one of more, and
-    /// one whose threads take turns.
+    /// The teams that it has opened regions with: for each depth one of one thread, one of more,
+    /// and one whose threads take turns.
     pub teams: Own<Vec<[Option<&'static ThreadTeam>; 3]>>,
+    /// What it has last written of where it runs.
+    pub displayed: Own<String>,
     /// The switch of the fiber that it is, if it takes turns with other threads of its team.
     pub switch: Cell<Option<NonNull<Switch>>>,
+    /// Its crew then, and whether that got a worker since the fiber was resumed last.
+    pub crew: Cell<Option<&'static Crew>>,
+    pub has_lent: Cell<bool>,
     /// The copies of reductions that the program still reads, by their words.
     pub kept: Own<Vec<(usize, Private)>>,
 }
@@ -158,7 +163,10 @@ impl Thread {
             opened: Own::default(),
             teams: Own::default(),
             kept: Own::default(),
+            displayed: Own::default(),
             switch: Cell::new(None),
+            crew: Cell::new(None),
+            has_lent: Cell::new(false),
         }))
     }
 

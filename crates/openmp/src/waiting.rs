@@ -132,8 +132,8 @@ impl WaitEvent {
         }
     }
 
-    /// Announces that the caller sleeps unless it finds that what it waits for has happened. Returns
-    /// the present count. [`WaitEvent::wake_up`] takes that back.
+    /// Announces that the caller sleeps unless it finds that what it waits for has happened.
+    /// Returns the present count. [`WaitEvent::wake_up`] takes that back.
     pub fn fall_asleep(&self) -> u32 {
         self.sleepers.fetch_add(1, Ordering::SeqCst);
         self.count.load(Ordering::SeqCst)

@@ -27,7 +27,7 @@ pub struct Worker {
     event: WaitEvent,
     deque: Deque,
     pub thread: Own<Option<&'static Thread>>,
-    work: Mutex<Option<Work>>,
+    work: Mutex<Option<WorkerTask>>,
     /// Its team does not need it any more.
     is_released: AtomicBool,
     /// When it last moved to another core.
@@ -38,13 +38,13 @@ pub struct Worker {
 const BETWEEN_MOVES: Duration = Duration::from_millis(10);
 
 /// What a worker is given to do.
-pub enum Work {
+pub enum WorkerTask {
     /// Runs the present region of a team as its thread `id`, and the following ones until released.
     Serve { team: &'static ThreadTeam, id: u32 },
     /// Carries one of the crews of a team in its present region, which was opened on this core.
     Carry { number: usize, crews: &'static [&'static Crew], core: Option<usize> },
-    /// Resumes fibers of a crew, and is idle afterwards.
-    Rescue(&'static Crew),
+    /// Carries a crew whose kernel thread waits for something else, and is idle afterwards.
+    StandIn(&'static Crew),
 }
 
 /// Workers that no team has.
@@ -108,15 +108,15 @@ impl Worker {
     /// Lets it run the present region of a team as thread `id`.
     pub fn give(&'static self, team: &'static ThreadTeam, id: u32) {
         team.deques.set(id, &self.deque);
-        self.begin(Work::Serve { team, id });
+        self.begin(WorkerTask::Serve { team, id });
     }
 
-    fn work(&self) -> MutexGuard<'_, Option<Work>> {
+    fn work(&self) -> MutexGuard<'_, Option<WorkerTask>> {
         self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Lets it do something, after it has done what it was given before.
-    pub fn begin(&self, work: Work) {
+    pub fn begin(&self, work: WorkerTask) {
         *self.work() = Some(work);
         self.given.fetch_add(1, Ordering::SeqCst);
         self.event.notify_all();
@@ -132,13 +132,13 @@ impl Worker {
             given = given.wrapping_add(1);
             let work = self.work().take();
             match work {
-                Some(Work::Serve { team, id }) => self.serve(team, id),
-                Some(Work::Carry { number, crews, core }) => {
+                Some(WorkerTask::Serve { team, id }) => self.serve(team, id),
+                Some(WorkerTask::Carry { number, crews, core }) => {
                     self.leave_core(core, crews.len());
                     crews[number].carry_by_worker(crews);
                 }
-                Some(Work::Rescue(crew)) => {
-                    crew.rescue();
+                Some(WorkerTask::StandIn(crew)) => {
+                    crew.stand_in();
                     keep(self);
                 }
                 None => {}

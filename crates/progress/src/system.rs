@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use sys::{cores, futex, membarrier};
+use sys::{cores, futex, membarrier, teams};
 use threads::words;
 
 use crate::entry_lock::Threads;
@@ -56,6 +56,13 @@ impl System {
     /// before the first helper starts.
     pub fn supports_helper() -> bool {
         membarrier::register_threads().is_ok()
+    }
+
+    /// A wait of the calling thread begins. Returns whether other threads of a team of OpenMP need
+    /// its core meanwhile.
+    #[inline]
+    pub fn begin_wait(&self) -> bool {
+        teams::begin_wait()
     }
 }
 

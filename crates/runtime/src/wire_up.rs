@@ -15,7 +15,7 @@ use hmac::{Hmac, Mac};
 use launch::Job;
 use memory_costs::CostTable;
 use sha2::Sha256;
-use sys::cores;
+use sys::{cores, teams};
 use topology::JobMap;
 
 use crate::configuration::{self, Configuration};
@@ -88,6 +88,7 @@ pub fn start(
     instruments: &Instruments,
 ) -> Result<JoinedRuntime, StartError> {
     let job = launch::join()?;
+    teams::find();
     let (rank, size) = (job.rank(), job.size());
     descriptors::raise_limit(size);
     let own = GateId(rank);

@@ -2,7 +2,8 @@
 
 use std::ffi::{CStr, c_int, c_void};
 use std::path::Path;
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use crate::library::LoadedLibrary;
 
@@ -18,6 +19,29 @@ pub fn observe(sink: Option<TeamSink>) -> bool {
         unsafe { std::mem::transmute::<NonNull<c_void>, extern "C" fn(Option<TeamSink>)>(set) };
     set(sink);
     true
+}
+
+/// What the library does when a thread waits, if it was loaded when [`find`] looked.
+static BEGIN_WAIT: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
+
+/// Looks whether the library is loaded, for [`begin_wait`].
+pub fn find() {
+    let found = function(c"combray_openmp_begin_wait").map_or(ptr::null_mut(), NonNull::as_ptr);
+    BEGIN_WAIT.store(found, Ordering::Release);
+}
+
+/// Reports that the calling thread begins to wait. Returns whether it takes turns with other
+/// threads of a team: another kernel thread runs these meanwhile, and needs the core.
+#[inline]
+pub fn begin_wait() -> bool {
+    let found = BEGIN_WAIT.load(Ordering::Acquire);
+    if found.is_null() {
+        return false;
+    }
+    // SAFETY: this name is in no other library, and its function has this type. The library stays
+    // loaded.
+    let begin_wait = unsafe { std::mem::transmute::<*mut c_void, extern "C" fn() -> c_int>(found) };
+    begin_wait() != 0
 }
 
 /// Declares that the calling thread of a team uses memory; access 1: it only reads it, 2: it also

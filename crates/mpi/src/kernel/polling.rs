@@ -38,7 +38,9 @@ impl ProcessKernel {
         let joined = self.joined();
         let workers = System.workers();
         let threads = workers.unwrap_or(self.wait_state.lock.present());
-        let is_shared = joined.map.is_oversubscribed_here() || threads > joined.cores_each;
+        let is_shared = System.begin_wait()
+            || joined.map.is_oversubscribed_here()
+            || threads > joined.cores_each;
         let core_sharing = if is_shared { CoreSharing::Shared } else { CoreSharing::Exclusive };
         let mut wait_history = WaitHistory::new(core_sharing).with(&self.wait_state.spin_budget);
         if workers.is_some() {
