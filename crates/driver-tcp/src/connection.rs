@@ -55,7 +55,7 @@ enum OutgoingPackets {
 }
 
 struct OutgoingPart {
-    head: [u8; PART_HEAD_BYTES],
+    head: Vec<u8>,
     part: Part,
     /// The number of bytes written, of head and data.
     done: usize,
@@ -203,7 +203,7 @@ impl<S: ByteStream> TcpConnection<S> {
     pub(crate) fn post_part(&mut self, part: Part, written: &mut Written) -> io::Result<()> {
         self.posted = true;
         self.large_underway.set(true);
-        let head = frame::part_head(&part.label, part.length);
+        let head = frame::part_head(&part.label, part.length, address_of(&part));
         let unacknowledged = self.unacknowledged();
         // As long as the kernel still holds bytes, the rail has not been idle.
         if self.busy_since.is_none() || unacknowledged == 0 {
@@ -328,8 +328,9 @@ impl<S: ByteStream> TcpConnection<S> {
                     self.amid_parts = false;
                     rest = after;
                 }
-                FrameKind::Part => {
+                FrameKind::Part { padding } => {
                     let Some((label, after)) = after.split_first_chunk() else { break };
+                    let Some(after) = after.get(usize::from(padding)..) else { break };
                     self.departed = false;
                     let place = sink.part(self.gate, self.rail, label, length);
                     let instead_of = match &place {
@@ -423,7 +424,7 @@ impl OutgoingPackets {
     fn left(&self) -> usize {
         match self {
             OutgoingPackets::Bytes { data, at } => data.len() - at,
-            OutgoingPackets::Part(part) => PART_HEAD_BYTES + part.part.length - part.done,
+            OutgoingPackets::Part(part) => part.head.len() + part.part.length - part.done,
         }
     }
 
@@ -442,8 +443,8 @@ impl OutgoingPackets {
 
 impl OutgoingPart {
     fn write(&mut self, stream: &impl ByteStream) -> io::Result<usize> {
-        let head = &self.head[self.done.min(PART_HEAD_BYTES)..];
-        let done = self.done.saturating_sub(PART_HEAD_BYTES);
+        let head = &self.head[self.done.min(self.head.len())..];
+        let done = self.done.saturating_sub(self.head.len());
         let (offset, left) = (self.part.offset + done, self.part.length - done);
         let left = left.min(PART_BYTES_AT_ONCE);
         let count = if self.part.buffer.is_worth_lending() {
@@ -455,6 +456,16 @@ impl OutgoingPart {
         self.done += count;
         Ok(count)
     }
+}
+
+/// Returns the address of the first byte of a part.
+fn address_of(part: &Part) -> usize {
+    let mut address = 0;
+    part.buffer.runs(part.offset, part.length, &mut |run, _| {
+        address = run;
+        false
+    });
+    address
 }
 
 /// Returns the head and the next bytes of data that lies in short runs.

@@ -37,7 +37,7 @@ pub(crate) const REPLY_BYTES: usize = 8;
 
 const MAGIC: [u8; 8] = *b"Combray\x02";
 /// The version of frames; records have a version of their own.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// Which process connects to which, and for which link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
+use base::limits::CACHE_LINE;
 use base::{GateId, RailProfile};
 use driver::{
     Directory, Driver, DriverError, Fill, NetworkSelection, PairSecret, Part, PeerEnd, PeerReach,
@@ -136,7 +137,7 @@ impl Tcp {
             poller,
             sockets: Vec::new(),
             free: Vec::new(),
-            inbox: vec![0; INBOX_BYTES].into(),
+            inbox: vec![0; INBOX_BYTES + CACHE_LINE].into(),
             packet: vec![0; HEAD_BYTES + PACKET_BYTES_MAX].into(),
             hot: None,
             posted: Vec::new(),
@@ -449,7 +450,7 @@ impl Tcp {
             return false;
         };
         let gate = connection.gate;
-        match connection.receive(&mut self.inbox, sink) {
+        match connection.receive(from_line(&mut self.inbox), sink) {
             Ok(ReadOutcome::Nothing) => {
                 let failed = connection.failed.take();
                 failed.is_some_and(|error| {
@@ -691,4 +692,26 @@ fn listen(address: std::net::IpAddr) -> io::Result<TcpListener> {
     let socket = socket(SocketAddr::new(address, 0))?;
     socket.listen(4096)?;
     Ok(socket.into())
+}
+
+/// Returns the bytes from the beginning of a cache line on. What arrives begins a page of the
+/// kernel in most cases; see [`frame::part_head`].
+fn from_line(bytes: &mut [u8]) -> &mut [u8] {
+    let start = bytes.as_ptr().align_offset(CACHE_LINE);
+    &mut bytes[start..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_arrives_is_read_to_the_beginning_of_a_cache_line() {
+        let mut bytes = vec![0; 3 * CACHE_LINE];
+        for from in 0..CACHE_LINE {
+            let aligned = from_line(&mut bytes[from..]);
+            assert!(aligned.as_ptr().addr().is_multiple_of(CACHE_LINE));
+            assert!(aligned.len() > CACHE_LINE);
+        }
+    }
 }

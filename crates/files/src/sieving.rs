@@ -226,6 +226,24 @@ mod tests {
     }
 
     #[test]
+    fn spans_have_the_place_in_a_cache_line_that_they_have_in_the_file() {
+        for displacement in (0..100).step_by(7) {
+            let file = Arc::new(steady(3000));
+            let storage = Arc::clone(&file) as Arc<dyn Storage>;
+            let sieve_settings = SieveSettings { read_together: 512 << 10, ..automatic() };
+            let access = FileAccess { storage, sieve_settings, exclusion: Arc::default() };
+            let view = view_of(displacement, &[(4, 4)], 0);
+            for direction in [Direction::Write, Direction::Read] {
+                let data = lent(&[9; 4 * RUNS]);
+                access.transfer(&view, 0, &data, direction);
+            }
+            let places = file.places();
+            assert!(places.len() < 6, "spans, not runs");
+            assert!(places.iter().all(|place| *place == 0), "{displacement}: {places:?}");
+        }
+    }
+
+    #[test]
     fn distant_runs_are_written_separately_under_one_lock() {
         let (file, _) = written(steady(100), 200, automatic());
         assert_eq!(file.calls(), RUNS + 2);

@@ -4,6 +4,7 @@
 use std::io;
 use std::ops::Range;
 
+use base::limits::CACHE_LINE;
 use memory::LentBuffer;
 use parking_lot::Mutex;
 use sys::files::RangeLock;
@@ -31,6 +32,9 @@ struct MemoryFileState {
     is_steady: bool,
     /// The number of calls so far.
     calls: usize,
+    /// For each read and write, how far the place of the memory in a cache line lies behind that of
+    /// the bytes of the file.
+    places: Vec<usize>,
 }
 
 impl MemoryFile {
@@ -43,6 +47,7 @@ impl MemoryFile {
             locked: Vec::new(),
             is_steady: false,
             calls: 0,
+            places: Vec::new(),
         };
         let call_bytes = [0, 3, 20, 300][(seed % 4) as usize];
         Self { state: Mutex::new(state), call_bytes }
@@ -68,6 +73,12 @@ impl MemoryFile {
         self.state.lock().calls
     }
 
+    /// Returns how far the place of the memory in a cache line lay behind that of the bytes of the
+    /// file, for each read and write.
+    pub fn places(&self) -> Vec<usize> {
+        self.state.lock().places.clone()
+    }
+
     pub fn bytes(&self) -> Vec<u8> {
         self.state.lock().bytes.clone()
     }
@@ -83,6 +94,11 @@ impl MemoryFileState {
         self.seed = self.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.seed ^ (self.seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         (mixed ^ (mixed >> 29)) % below
+    }
+
+    fn note_place(&mut self, memory: &[u8], offset: u64) {
+        let behind = memory.as_ptr().addr().wrapping_sub(offset as usize);
+        self.places.push(behind % CACHE_LINE);
     }
 
     /// Counts a call; some calls are interrupted.
@@ -113,6 +129,7 @@ impl MemoryFileState {
 impl Storage for MemoryFile {
     fn read(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
         let mut state = self.state.lock();
+        state.note_place(into, offset);
         let length = state.admit(into.len(), offset)?;
         let start = (offset as usize).min(state.bytes.len());
         let length = length.min(state.bytes.len() - start);
@@ -122,6 +139,7 @@ impl Storage for MemoryFile {
 
     fn write(&self, from: &[u8], offset: u64) -> io::Result<usize> {
         let mut state = self.state.lock();
+        state.note_place(from, offset);
         let length = state.admit(from.len(), offset)?;
         let room = state.size_max.saturating_sub(offset) as usize;
         if room == 0 {
