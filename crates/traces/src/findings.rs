@@ -7,6 +7,7 @@
 mod critical_path;
 mod efficiency;
 mod library;
+mod matches;
 mod operations;
 mod page;
 mod phases;
@@ -24,6 +25,7 @@ use crate::{TraceEvent, TracedPlace, WaitCause};
 pub use critical_path::PathShare;
 pub use efficiency::Efficiency;
 pub use library::{CallFinding, CounterFinding, RailFinding, WorkFinding};
+use matches::Matches;
 use operations::Operations;
 pub(crate) use page::bytes;
 pub use phases::PhaseFinding;
@@ -175,9 +177,9 @@ impl Findings {
         let begun = traces.iter().filter_map(|trace| trace.events.first()).map(|event| event.0);
         let ended = traces.iter().filter_map(|trace| trace.events.last()).map(|event| event.0);
         let (begun, ended) = (begun.min().unwrap_or(0), ended.max().unwrap_or(0));
-        let operations = Operations::of(traces);
+        let causes = Causes { operations: Operations::of(traces), matches: Matches::of(traces) };
         let mut summaries: Vec<RankSummary> =
-            traces.iter().map(|trace| summary(trace, (begun, ended), &operations)).collect();
+            traces.iter().map(|trace| summary(trace, (begun, ended), &causes)).collect();
         wrong_order::mark(traces, &mut summaries);
         let mut hosts: Vec<&str> = traces.iter().map(|trace| trace.host.as_str()).collect();
         hosts.sort_unstable();
@@ -212,13 +214,42 @@ impl Findings {
     }
 }
 
+/// What ends waits.
+#[derive(Debug)]
+struct Causes {
+    operations: Operations,
+    matches: Matches,
+}
+
+impl Causes {
+    /// Returns when the awaited rank came, if that is known, and which rank that is: for a wait for
+    /// `peer`, of a rank in the call that it entered at a time, that is recorded as having `ended`.
+    /// What that rank does after it came, such as copying, is no wait.
+    fn end_of(
+        &self,
+        cause: WaitCause,
+        peer: Option<u32>,
+        (rank, entered): (u32, u64),
+        ended: u64,
+    ) -> (Option<u64>, Option<u32>) {
+        match cause {
+            WaitCause::LateSender => (self.matches.last_of_receiver(rank, ended), peer),
+            WaitCause::LateReceiver => {
+                let matched = |peer| self.matches.last_of_pair(rank, peer, ended);
+                (peer.and_then(matched), peer)
+            }
+            WaitCause::Members => match self.operations.awaited((rank, entered), ended, peer) {
+                Some((came, member)) => (Some(came), Some(member)),
+                None => (None, peer),
+            },
+            WaitCause::Window | WaitCause::Other => (None, peer),
+        }
+    }
+}
+
 /// Extracts what the analysis needs from the events of a rank; `span`: the first and the last
 /// moment of the job. Time before the first call and after the last one is computing.
-fn summary(
-    trace: &AlignedTrace,
-    (begun, ended): (u64, u64),
-    operations: &Operations,
-) -> RankSummary {
+fn summary(trace: &AlignedTrace, (begun, ended): (u64, u64), causes: &Causes) -> RankSummary {
     let mut all = RankSummary::default();
     let mut open: HashMap<u64, Vec<(u64, u32)>> = HashMap::new();
     // The program computes while its first thread is outside; other threads are not counted.
@@ -245,14 +276,10 @@ fn summary(
                 let Some(&(entered, place)) = call else { continue };
                 let function = trace.places.get(place as usize).map_or("", |one| &one.function);
                 let kind = WaitKind::of(cause, function);
-                let wait = Wait {
-                    kind,
-                    place,
-                    begun: time.saturating_sub(lasted),
-                    ended: *time,
-                    awaited: peer.or_else(|| operations.last_member(trace.rank, entered, *time)),
-                };
-                all.waits.push(wait);
+                let begun = time.saturating_sub(lasted);
+                let (came, awaited) = causes.end_of(cause, peer, (trace.rank, entered), *time);
+                let ended = came.filter(|came| *came > begun).unwrap_or(*time);
+                all.waits.push(Wait { kind, place, begun, ended, awaited });
             }
             TraceEvent::Waiting { .. }
             | TraceEvent::Sent(_)

@@ -29,13 +29,20 @@ impl Operations {
         all
     }
 
-    /// Returns the member that came last, of those that came before `ended`, to the operation that
-    /// a rank entered at a time; none if that is the rank itself.
-    pub(super) fn last_member(&self, rank: u32, entered: u64, ended: u64) -> Option<u32> {
+    /// Returns the member that a rank awaited in the operation that it entered at a time, and when
+    /// that member entered: `peer`, or else the last one of those that came before `ended`; none if
+    /// that is the rank itself.
+    pub(super) fn awaited(
+        &self,
+        (rank, entered): (u32, u64),
+        ended: u64,
+        peer: Option<u32>,
+    ) -> Option<(u64, u32)> {
         let operation = self.entered.get(&(rank, entered))?;
         let entries = self.entries.get(operation)?;
-        let came = entries.partition_point(|(time, _)| *time <= ended);
-        let (_, last) = *entries.get(came.checked_sub(1)?)?;
-        (last != rank).then_some(last)
+        let came = &entries[..entries.partition_point(|(time, _)| *time <= ended)];
+        let is_awaited = |member: u32| peer.is_none_or(|peer| peer == member);
+        let last = came.iter().rev().find(|(_, member)| is_awaited(*member));
+        last.copied().filter(|(_, member)| *member != rank)
     }
 }
