@@ -3,7 +3,7 @@
 L is the latency in nanoseconds, o the processor time of a message on each side, g the least time between two messages
 of a rank, G the time of a byte in nanoseconds. O, the processor time of a byte, is in the computations of a
 schedule, and all messages are sent at once, as with S beyond all lengths: a schedule has messages of its own for sends
-that waited.
+that waited. A message of a rank to itself takes no time.
 """
 
 import re
@@ -40,7 +40,8 @@ def seconds(schedule, L, o=0, g=0, G=0.0):
                 begun = max(clock[rank], free[rank])
                 clock[rank] = begun + o
                 free[rank] = begun + max(g, G * amount)
-                underway.setdefault((rank, peer, tag), []).append(clock[rank] + L + G * amount)
+                transfer = L + G * amount if peer != rank else 0
+                underway.setdefault((rank, peer, tag), []).append(clock[rank] + transfer)
                 if waiting.pop((rank, peer, tag), None):
                     active.add(peer)
             else:

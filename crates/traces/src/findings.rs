@@ -159,6 +159,8 @@ struct Wait {
     place: u32,
     begun: u64,
     ended: u64,
+    /// When the rank went on: at the end, or later.
+    resumed: u64,
     awaited: Option<u32>,
 }
 
@@ -222,28 +224,43 @@ struct Causes {
 }
 
 impl Causes {
-    /// Returns when the awaited rank came, if that is known, and which rank that is: for a wait for
-    /// `peer`, of a rank in the call that it entered at a time, that is recorded as having `ended`.
-    /// What that rank does after it came, such as copying, is no wait.
-    fn end_of(
-        &self,
-        cause: WaitCause,
-        peer: Option<u32>,
-        (rank, entered): (u32, u64),
-        ended: u64,
-    ) -> (Option<u64>, Option<u32>) {
-        match cause {
-            WaitCause::LateSender => (self.matches.last_of_receiver(rank, ended), peer),
+    /// Ends a wait, of a rank in the call that it entered at a time, when the awaited rank came, if
+    /// that is known: what that rank does then, such as copying, is no wait for it.
+    fn end(&self, wait: &mut Wait, cause: WaitCause, (rank, entered): (u32, u64)) {
+        let &mut Wait { begun, resumed: ended, awaited, .. } = wait;
+        let came = match cause {
+            WaitCause::LateSender => self.matches.last_sent_to(rank, ended),
             WaitCause::LateReceiver => {
-                let matched = |peer| self.matches.last_of_pair(rank, peer, ended);
-                (peer.and_then(matched), peer)
+                awaited.and_then(|peer| self.matches.last_of_pair(rank, peer, ended))
             }
-            WaitCause::Members => match self.operations.awaited((rank, entered), ended, peer) {
-                Some((came, member)) => (Some(came), Some(member)),
-                None => (None, peer),
-            },
-            WaitCause::Window | WaitCause::Other => (None, peer),
-        }
+            WaitCause::Members => {
+                let Some(came) = self.operations.members_until((rank, entered), ended) else {
+                    return;
+                };
+                let awaited_one = came.iter().find(|(_, member)| Some(*member) == awaited);
+                let last = came.last().filter(|(time, _)| *time > begun);
+                match (awaited_one.filter(|(time, _)| *time > begun), last) {
+                    (Some((time, _)), _) => Some(*time),
+                    // The awaited member itself waited, maybe for the root.
+                    (None, Some(_))
+                        if awaited.is_some() && wait.kind == WaitKind::LateBroadcast =>
+                    {
+                        None
+                    }
+                    (None, Some((time, member))) => {
+                        wait.awaited = Some(*member);
+                        Some(*time)
+                    }
+                    // All had come, and the rank waited for data.
+                    (None, None) => {
+                        wait.kind = WaitKind::Other;
+                        None
+                    }
+                }
+            }
+            WaitCause::Window | WaitCause::Other => None,
+        };
+        wait.ended = came.filter(|came| *came > begun).unwrap_or(ended);
     }
 }
 
@@ -277,9 +294,10 @@ fn summary(trace: &AlignedTrace, (begun, ended): (u64, u64), causes: &Causes) ->
                 let function = trace.places.get(place as usize).map_or("", |one| &one.function);
                 let kind = WaitKind::of(cause, function);
                 let begun = time.saturating_sub(lasted);
-                let (came, awaited) = causes.end_of(cause, peer, (trace.rank, entered), *time);
-                let ended = came.filter(|came| *came > begun).unwrap_or(*time);
-                all.waits.push(Wait { kind, place, begun, ended, awaited });
+                let (ended, resumed) = (*time, *time);
+                let mut wait = Wait { kind, place, begun, ended, resumed, awaited: peer };
+                causes.end(&mut wait, cause, (trace.rank, entered));
+                all.waits.push(wait);
             }
             TraceEvent::Waiting { .. }
             | TraceEvent::Sent(_)

@@ -29,20 +29,15 @@ impl Operations {
         all
     }
 
-    /// Returns the member that a rank awaited in the operation that it entered at a time, and when
-    /// that member entered: `peer`, or else the last one of those that came before `ended`; none if
-    /// that is the rank itself.
-    pub(super) fn awaited(
+    /// Returns the members that had come until `ended` to the operation that a rank entered at a
+    /// time, in the order of their times; none if that was no operation that is numbered.
+    pub(super) fn members_until(
         &self,
         (rank, entered): (u32, u64),
         ended: u64,
-        peer: Option<u32>,
-    ) -> Option<(u64, u32)> {
+    ) -> Option<&[(u64, u32)]> {
         let operation = self.entered.get(&(rank, entered))?;
         let entries = self.entries.get(operation)?;
-        let came = &entries[..entries.partition_point(|(time, _)| *time <= ended)];
-        let is_awaited = |member: u32| peer.is_none_or(|peer| peer == member);
-        let last = came.iter().rev().find(|(_, member)| is_awaited(*member));
-        last.copied().filter(|(_, member)| *member != rank)
+        Some(&entries[..entries.partition_point(|(time, _)| *time <= ended)])
     }
 }
