@@ -1,6 +1,7 @@
-// Programs whose time with and without a trace bench/tracing compares: messages of 8 bytes there and back, sums of 8 bytes
-// over all ranks, and a two-dimensional Jacobi iteration with halos. Arguments: the name, the number of turns.
-// Prints "took SECONDS". It is plain MPI, to be compiled with any library.
+// Programs whose time with and without a trace bench/tracing compares: messages of 8 bytes there
+// and back, sums of 8 bytes over all ranks, and a two-dimensional Jacobi iteration with halos.
+// Arguments: the name, the number of turns. Prints "took SECONDS". It is plain MPI, to be compiled
+// with any library.
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +29,8 @@ static void allreduce(int turns) {
         MPI_Allreduce(&value, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
 }
 
-// Each rank has EDGE rows of EDGE numbers, and exchanges the first and the last with its neighbours.
+// Each rank has EDGE rows of EDGE numbers, and exchanges the first and the last with its
+// neighbours.
 static void halo(int turns) {
     int below = rank > 0 ? rank - 1 : MPI_PROC_NULL, above = rank + 1 < size ? rank + 1 : MPI_PROC_NULL;
     for (int turn = 0; turn < turns; turn++) {

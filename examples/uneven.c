@@ -2,9 +2,9 @@
  *
  *     mpicc -O2 -g uneven.c -o uneven -lm && mpirun -n 2 ./uneven [ROWS [STEPS [even]]]
  *
- * Row i has i + 1 numbers. In each step a process gets the last row of the process before it, smooths its own rows,
- * and all add up the changes. Each process has the same number of rows, so the last has most of the work; with
- * "even" each has the same number of elements. It uses nothing but plain MPI. */
+ * Row i has i + 1 numbers. In each step a process gets the row above its own ones, smooths its rows,
+ * and all add up the changes. Each process has equally many rows, so the last has most of the work;
+ * with "even" each has equally many elements. It uses nothing but plain MPI. */
 #include <math.h>
 #include <mpi.h>
 #include <stdio.h>

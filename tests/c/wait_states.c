@@ -1,5 +1,6 @@
 // Programs in which ranks wait for a known reason and time: the arguments name the reason and the
-// milliseconds that the late rank takes. That rank prints how long it took, in seconds. For scenarios.
+// milliseconds that the late rank takes. That rank prints how long it took, in seconds. For
+// scenarios.
 #include <combray.h>
 #include <mpi.h>
 #include <stdio.h>

@@ -1,8 +1,9 @@
-// The communication of NAS's CG: conjugate gradients with a sparse matrix that is divided over a grid of processes by
-// rows and columns. For each product a rank collects its part of the vector from the ranks that own it, and the
-// ranks of a row add up their parts of the result; dot products are added up over all ranks.
-// Arguments: an edge, whose square is the number of unknowns, and iterations. The solution is known and compared.
-// Prints "sent RANK MESSAGES BYTES" (tags of 1000 and more) and "took SECONDS".
+// The communication of NAS's CG: conjugate gradients with a sparse matrix that is divided over a
+// grid of processes by rows and columns. For each product a rank collects its part of the vector
+// from the ranks that own it, and the ranks of a row add up their parts of the result; dot products
+// are added up over all ranks. Arguments: an edge, whose square is the number of unknowns, and
+// iterations. The solution is known and compared. Prints "sent RANK MESSAGES BYTES" (tags of 1000
+// and more) and "took SECONDS".
 #include <math.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -15,8 +16,8 @@ static double *part, *partial, *added;
 static MPI_Request *requests;
 static long messages, bytes;
 
-// The vector is divided into a piece for each rank. Row r of the grid has the pieces from r * grid_columns on, column c
-// those from c * grid_rows on.
+// The vector is divided into a piece for each rank. Row r of the grid has the pieces from r *
+// grid_columns on, column c those from c * grid_rows on.
 static int begin_of(int piece) {
     return (int)((long)unknowns * piece / size);
 }

@@ -1,8 +1,9 @@
-// The communication of NAS's LU: symmetric successive over-relaxation on a cube, whose columns are divided over a
-// grid of processes. In each step the planes are swept upwards and then downwards, and each plane waits for
-// the edges of two neighbours: many small messages in a pipeline. Then halos are exchanged and the residual is
-// added up over all ranks. Arguments: points along an edge, steps. The residual must shrink.
-// Prints "sent RANK MESSAGES BYTES" (tags of 1000 and more) and "took SECONDS".
+// The communication of NAS's LU: symmetric successive over-relaxation on a cube, whose columns are
+// divided over a grid of processes. In each step the planes are swept upwards and then downwards,
+// and each plane waits for the edges of two neighbours: many small messages in a pipeline. Then
+// halos are exchanged and the residual is added up over all ranks. Arguments: points along an edge,
+// steps. The residual must shrink. Prints "sent RANK MESSAGES BYTES" (tags of 1000 and more) and
+// "took SECONDS".
 #include <math.h>
 #include <mpi.h>
 #include <stdio.h>

@@ -17,8 +17,8 @@ from . import hosts
 
 # The late rank of tests/c/wait_states.c, and how long it takes, in milliseconds.
 LATE, MILLISECONDS = 1, 200
-# How much shorter and longer a wait may be than the delay of the late rank, as a part of it. A machine that is busy with
-# other tests lets waits end later; tests/perfetto/waits is stricter.
+# How much shorter and longer a wait may be than the delay of the late rank, as a part of it. A
+# machine that is busy with other tests lets waits end later; tests/perfetto/waits is stricter.
 SHORTER_MAX, LONGER_MAX = 0.05, 1.0
 ATTEMPTS = 3
 # By the argument of tests/c/wait_states.c: the kind of the wait that is found, and the function.

@@ -1,9 +1,9 @@
-/* Makes phases (combray_phase) of the ranges that programs, and libraries such as Caliper, name with NVTX
- * (nvtxRangePush and nvtxRangePop, with and without domains). The first call of NVTX loads the library that
- * NVTX_INJECTION64_PATH names and calls InitializeInjectionNvtx2, which puts functions into NVTX's tables;
- * `combray run --trace` and --profile set that variable. The phase is the innermost range of the process's
- * first thread. Ranges before MPI_Init or after MPI_Finalize, of other threads, and those that can overlap
- * (nvtxRangeStart) are no phases.
+/* Makes phases (combray_phase) of the ranges that programs, and libraries such as Caliper, name
+ * with NVTX (nvtxRangePush and nvtxRangePop, with and without domains). The first call of NVTX loads
+ * the library that NVTX_INJECTION64_PATH names and calls InitializeInjectionNvtx2, which puts
+ * functions into NVTX's tables; `combray run --trace` and --profile set that variable. The phase is
+ * the innermost range of the process's first thread. Ranges before MPI_Init or after MPI_Finalize,
+ * of other threads, and those that can overlap (nvtxRangeStart) are no phases.
  *
  * This library is linked with no MPI library: it finds the one that the program has loaded. */
 #define _GNU_SOURCE
@@ -40,12 +40,12 @@ struct attributes {
     const void *text;
 };
 
-/* The ranges of a thread; ranges inside of the innermost one that has a place here have no names. */
+/* The ranges of a thread; those inside of the innermost one that has a place have no names. */
 enum { RANGES_MAX = 64, NAME_MAX_BYTES = 128 };
 static _Thread_local char names[RANGES_MAX][NAME_MAX_BYTES];
 static _Thread_local int depth;
 
-/* Any of the libraries, by the standard ABI, that of MPICH and that of Open MPI: a program has loaded one at most. */
+/* By the standard ABI, that of MPICH and that of Open MPI: a program has loaded one at most. */
 static const char *const libraries[] = {"libmpi_abi.so.1", "libmpi.so.12", "libmpi.so.40"};
 
 static any_function function_of_mpi(const char *name, _Atomic(any_function) *known) {
