@@ -102,6 +102,8 @@ mkdir -p "$prefix/lib/combray/accesses"
 ${CC:-cc} -O2 -fPIC -Wno-builtin-declaration-mismatch -c crates/mpi-abi/accesses/accesses.c -o "$prefix/lib/combray/accesses/accesses.o"
 echo "/* Nothing. */" > "$prefix/lib/combray/accesses/libtsan_preinit.o"
 echo "INPUT(accesses.o)" > "$prefix/lib/combray/accesses/libtsan.so"
+# Ranges of NVTX become phases.
+${CC:-cc} -O2 -std=gnu11 -Wall -Wextra -fPIC -shared -fvisibility=hidden crates/mpi-abi/annotations/nvtx.c -o "$prefix/lib/combray/libcombray-nvtx.so" -ldl
 install -m 644 packaging/combray.supp "$prefix/share/combray/"
 install -m 644 README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT "$prefix/share/doc/combray/"
 "$prefix/bin/combray" manual "$prefix/share"

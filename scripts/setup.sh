@@ -92,6 +92,9 @@ if [ -n "$everything" ]; then
     has clang || missing+=(clang)
     compgen -G '/usr/lib/llvm-*/lib/libclang.so*' >/dev/null || missing+=(libclang-dev)
     has wrk || missing+=(wrk)
+    # Traces are simulated (tests/replayed), and their pages drawn (tests/perfetto).
+    has smpirun || missing+=(libsimgrid-dev)
+    has chromium || has google-chrome || missing+=(chromium)
 fi
 # Combray for 64-bit ARM (scripts/cross.sh, tests/arm).
 if [ -n "$everything" ] && [ "$(uname -m)" = x86_64 ]; then

@@ -1,5 +1,6 @@
 // Programs in which ranks wait for a known reason and time: the arguments name the reason and the
-// milliseconds that the late rank takes. For scenarios.
+// milliseconds that the late rank takes. That rank prints how long it took, in seconds. For
+// scenarios.
 #include <combray.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -13,11 +14,17 @@ static int rank, size;
 static long milliseconds;
 static char large[LARGE], more[LARGE];
 
+static void compute(void) {
+    struct timespec time = {.tv_sec = milliseconds / 1000, .tv_nsec = milliseconds % 1000 * 1000000};
+    nanosleep(&time, NULL);
+}
+
 // The rank that the others wait for computes; `late` is that rank.
 static void compute_on(int late) {
+    double begun = MPI_Wtime();
     if (rank == late) {
-        struct timespec time = {.tv_sec = milliseconds / 1000, .tv_nsec = milliseconds % 1000 * 1000000};
-        nanosleep(&time, NULL);
+        compute();
+        printf("%.6f\n", MPI_Wtime() - begun);
     }
 }
 
@@ -147,6 +154,39 @@ static void put_under_lock(int bytes) {
     MPI_Win_free(&window);
 }
 
+// The late rank exposes its memory late.
+static void late_post(int bytes) {
+    MPI_Win window;
+    char *memory;
+    MPI_Group all, target, origin;
+    MPI_Win_allocate(LARGE, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
+    MPI_Comm_group(MPI_COMM_WORLD, &all);
+    MPI_Group_incl(all, 1, (int[]){LATE}, &target);
+    MPI_Group_incl(all, 1, (int[]){0}, &origin);
+    MPI_Barrier(MPI_COMM_WORLD);
+    compute_on(LATE);
+    if (rank == LATE) {
+        MPI_Win_post(origin, 0, window);
+        MPI_Win_wait(window);
+    } else if (rank == 0) {
+        MPI_Win_start(target, 0, window);
+        MPI_Put(large, bytes, MPI_CHAR, LATE, 0, bytes, MPI_CHAR, window);
+        MPI_Win_complete(window);
+    }
+    MPI_Group_free(&all);
+    MPI_Group_free(&target);
+    MPI_Group_free(&origin);
+    MPI_Win_free(&window);
+}
+
+static void late_post_small(void) {
+    late_post(8);
+}
+
+static void late_post_large(void) {
+    late_post(LARGE);
+}
+
 static void lock_held(void) {
     put_under_lock(8);
 }
@@ -182,8 +222,20 @@ static void in_turns(void) {
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+// All ranks compute for equal times before each operation.
 static void balanced(void) {
+    double part = rank, sum;
+    compute();
     MPI_Barrier(MPI_COMM_WORLD);
+    compute();
+    MPI_Sendrecv(large, LARGE, MPI_CHAR, (rank + 1) % size, 3, more, LARGE, MPI_CHAR, (rank + size - 1) % size, 3,
+                 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    compute();
+    MPI_Allreduce(&part, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    compute();
+    MPI_Reduce(large, more, LARGE, MPI_SIGNED_CHAR, MPI_MAX, 0, MPI_COMM_WORLD);
+    compute();
+    MPI_Bcast(large, 8, MPI_CHAR, 0, MPI_COMM_WORLD);
 }
 
 #define PROGRAM(name) {#name, name}
@@ -198,7 +250,8 @@ static const struct {
     PROGRAM(wait_at_nxn),         PROGRAM(wait_at_nxn_large),    PROGRAM(early_reduce),
     PROGRAM(early_reduce_large),  PROGRAM(late_broadcast_small), PROGRAM(late_broadcast),
     PROGRAM(lock_held),           PROGRAM(lock_held_large),      PROGRAM(phases),
-    PROGRAM(in_turns),            PROGRAM(balanced),
+    PROGRAM(late_post_small),     PROGRAM(late_post_large),      PROGRAM(in_turns),
+    PROGRAM(balanced),
 };
 
 int main(int argc, char **argv) {

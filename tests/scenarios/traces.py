@@ -1,5 +1,6 @@
 """`combray run --trace` records what happened when, and `combray trace` finds the waits."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -9,12 +10,17 @@ import subprocess
 import tempfile
 import time
 
+from harness import loggops
 from harness.scenarios import Skip, needs_combray, run
 
 from . import hosts
 
 # The late rank of tests/c/wait_states.c, and how long it takes, in milliseconds.
 LATE, MILLISECONDS = 1, 200
+# How much shorter and longer a wait may be than the delay of the late rank, as a part of it. A
+# machine that is busy with other tests lets waits end later; tests/perfetto/waits is stricter.
+SHORTER_MAX, LONGER_MAX = 0.05, 1.0
+ATTEMPTS = 3
 # By the argument of tests/c/wait_states.c: the kind of the wait that is found, and the function.
 KINDS = {
     "late_sender_small": ("late_sender", "MPI_Recv"),
@@ -34,24 +40,29 @@ KINDS = {
     "late_broadcast": ("late_broadcast", "MPI_Bcast"),
     "lock_held": ("wait_for_window", "MPI_Win_lock"),
     "lock_held_large": ("wait_for_window", "MPI_Win_lock"),
+    "late_post_small": ("wait_for_window", "MPI_Win_start"),
+    "late_post_large": ("wait_for_window", "MPI_Win_start"),
 }
 
 
 def shown(runner, count, words, *options):
-    """Runs a program with a trace; returns what combray trace prints about it. Scenarios run beside each other."""
+    """Runs a program with a trace; returns what combray trace prints about it, and the numbers that the program has
+    printed. Scenarios run beside each other."""
     with tempfile.TemporaryDirectory(dir=runner.build) as folder:
         file = os.path.join(folder, "run.pftrace")
         job = [*runner.mpiexec, "--oversubscribe", "--trace", file, "-n", str(count), *words]
         code, output, _ = run(job, timeout=60)
-        assert (code, output) == (0, ""), output
+        assert code == 0, output
+        numbers = [float(line) for line in output.split()]
         code, output, _ = run([combray(runner), "trace", *options, file], timeout=60)
         assert code == 0, output
-        return output
+        return output, numbers
 
 
 def traced(runner, count, words):
-    """Runs a program with a trace; returns the findings."""
-    return json.loads(shown(runner, count, words, "--json"))
+    """Runs a program with a trace; returns the findings, and the numbers that the program has printed."""
+    output, numbers = shown(runner, count, words, "--json")
+    return json.loads(output), numbers
 
 
 def combray(runner):
@@ -60,30 +71,31 @@ def combray(runner):
 
 def undisturbed(runner, count, words, check, *expected):
     """
-    Checks the findings about up to three runs of a program, until they are as expected. Load delays ranks: a punctual
+    Checks the findings about several runs of a program, until they are as expected. Load delays ranks: a punctual
     one that loses its core begins its wait later, and one that computes takes longer. A fault of the trace shows each
     time; a run that fails is not repeated.
     """
-    for _ in range(2):
+    for _ in range(ATTEMPTS - 1):
         found = traced(runner, count, words)
-        try:
-            return check(found, *expected)
-        except AssertionError:
-            pass
-    return check(traced(runner, count, words), *expected)
+        with contextlib.suppress(AssertionError):
+            return check(*found, *expected)
+    return check(*traced(runner, count, words), *expected)
 
 
-def has_wait(found, name, words):
-    """The wait of rank 0 for the late rank was found."""
+def has_wait(found, delays, name, words, longer_max=LONGER_MAX):
+    """The wait of rank 0 for the late rank was found, and lasted as long as that rank was late; returns by which part
+    of that it was longer."""
     kind, function = KINDS[name]
-    waits = [one for one in found["waits"] if one["rank"] == 0 and one["seconds"] > 0.5 * MILLISECONDS / 1000]
+    delay, = delays
+    waits = [one for one in found["waits"] if one["rank"] == 0 and one["seconds"] > 0.5 * delay]
     expected = {"kind": kind, "function": function, "awaited": LATE}
     reported = [{key: one[key] for key in expected} for one in waits]
     assert reported == [expected], f"{words}: {reported} instead of {expected}"
-    # The late rank may come later than it wants to, but not earlier. Waits are found after a while.
     seconds, place = waits[0]["seconds"], waits[0]["place"]
-    assert seconds >= 0.95 * MILLISECONDS / 1000, f"{words}: {seconds} s of {MILLISECONDS} ms"
+    longer = seconds / delay - 1
+    assert -SHORTER_MAX <= longer <= longer_max, f"{words}: a wait of {seconds} s, and a delay of {delay} s"
     assert place.endswith(")") or "wait_states" in place, f"{words}: no place in {waits[0]}"
+    return longer
 
 
 def waits_are_found(runner, counts, *options):
@@ -109,13 +121,15 @@ def ranks_that_wait_for_the_end_of_a_trace_end_no_job(runner):
     # Rank 3 waits for the reports of the others while rank 2 waits until rank 0 compares the
     # clocks.
     on_two_machines = ["sh", "-c", 'COMBRAY_NODE=machine$((PMI_RANK / 2)) exec "$@"', "sh"]
-    found = traced(runner, 4, [*on_two_machines, str(runner.build / "left_early"), "late-end"])
+    found, _ = traced(runner, 4, [*on_two_machines, str(runner.build / "left_early"), "late-end"])
     assert found["ranks"] == 4, found
 
 
-def has_no_long_wait(found):
-    long = [one for one in found["waits"] if one["seconds"] > 0.5 * MILLISECONDS / 1000]
-    assert (found["ranks"], found["hosts"], found["dropped"], long) == (2, 1, 0, []), found
+def has_no_long_wait(found, _, longest=0.5):
+    """No wait is longer than this part of the duration of a computation; returns the longest one as such a part."""
+    parts = [one["seconds"] * 1000 / MILLISECONDS for one in found["waits"]]
+    assert (found["ranks"], found["hosts"], found["dropped"]) == (2, 1, 0) and max(parts) <= longest, found
+    return max(parts)
 
 
 def a_balanced_program_shows_no_long_wait(runner):
@@ -126,18 +140,21 @@ def a_balanced_program_shows_no_long_wait(runner):
 
 def the_path_of_a_late_rank_is_critical(runner):
     needs_combray(runner)
-    found = traced(runner, 3, [str(runner.build / "wait_states"), "wait_at_barrier", str(MILLISECONDS)])
+    found, _ = traced(runner, 3, [str(runner.build / "wait_states"), "wait_at_barrier", str(MILLISECONDS)])
     first = found["critical_path"][0]
     assert (first["rank"], first["activity"]) == (LATE, "computing"), found
     assert first["seconds"] > 0.9 * MILLISECONDS / 1000, found
 
 
-def has_phases(found):
+def has_phases(found, delays, longer_max=LONGER_MAX):
+    """The phase in which a rank is late is found, with that rank and its time; returns by which part this was longer."""
     uneven, even, level = found["phases"]
     assert [one["name"] for one in found["phases"]] == ["uneven", "even", "level 7"], found["phases"]
     assert [one["times"] for one in found["phases"]] == [2, 2, 1], found["phases"]
-    assert uneven["slowest"] == LATE and uneven["seconds"] > 1.9 * MILLISECONDS / 1000, uneven
+    longer = uneven["seconds"] / sum(delays) - 1
+    assert uneven["slowest"] == LATE and -SHORTER_MAX <= longer <= longer_max, (uneven, delays)
     assert uneven["load_balance"] < 0.7 and 0.3 < uneven["waiting"] < 0.6, uneven
+    return longer
 
 
 def phases_show_which_rank_is_slow(runner):
@@ -157,7 +174,7 @@ EFFICIENCIES = {
 }
 
 
-def has_efficiencies(findings, name, serialisation, transfer):
+def has_efficiencies(findings, _, name, serialisation, transfer):
     found = findings["efficiency"]
     assert abs(found["parallel"] - found["load_balance"] * found["communication"]) < 1e-6, (name, found)
     assert abs(found["communication"] - found["serialisation"] * found["transfer"]) < 1e-6, (name, found)
@@ -180,7 +197,7 @@ def a_picture_shows_all_ranks(runner):
     needs_combray(runner)
     picture = runner.build / "trace.svg"
     words = [str(runner.build / "wait_states"), "wait_at_barrier", "20"]
-    output = shown(runner, 3, words, "--picture", str(picture))
+    output, _ = shown(runner, 3, words, "--picture", str(picture))
     text = picture.read_text()
     assert "Critical path" in output, output
     assert all(f"rank {rank}</text>" in text for rank in range(3)) and text.endswith("</svg>\n"), text
@@ -240,36 +257,6 @@ def is_whole(found, ranks, hosts=1):
     assert found["events"] > 4 * 100 * ranks, found["events"]
 
 
-def simulated(schedule):
-    """The seconds that a schedule in GOAL takes, on a network with a latency of a microsecond."""
-    actions, rank = {}, None
-    for line in schedule.splitlines():
-        if found := re.match(r"rank (\d+) {", line):
-            rank = actions.setdefault(int(found[1]), [])
-        elif found := re.match(r"l\d+: (calc|send|recv) (\d+)b?(?: (?:to|from) (\d+) tag (\d+))?$", line):
-            rank.append((found[1], int(found[2]), found[3] and int(found[3]), found[4]))
-    place, clock, underway = dict.fromkeys(actions, 0), dict.fromkeys(actions, 0), {}
-    active = True
-    while active:
-        active = False
-        for rank, own in actions.items():
-            while place[rank] < len(own):
-                kind, number, peer, tag = own[place[rank]]
-                if kind == "calc":
-                    clock[rank] += number
-                elif kind == "send":
-                    underway.setdefault((rank, peer, tag), []).append(clock[rank] + 1000)
-                elif arrivals := underway.get((peer, rank, tag)):
-                    clock[rank] = max(clock[rank], arrivals.pop(0))
-                else:
-                    break
-                place[rank] += 1
-                active = True
-    assert all(place[rank] == len(own) for rank, own in actions.items()), "the schedule has a receive without a send"
-    assert not any(underway.values()), "the schedule has a send without a receive"
-    return max(clock.values()) / 1e9
-
-
 def traces_are_exported(runner):
     needs_combray(runner)
     for kind in ("late_sender_large", "wait_at_nxn"):
@@ -277,7 +264,7 @@ def traces_are_exported(runner):
             file = os.path.join(folder, "run.pftrace")
             words = [str(runner.build / "wait_states"), kind, str(MILLISECONDS)]
             code, output, _ = run([*runner.mpiexec, "--oversubscribe", "--trace", file, "-n", "3", *words], timeout=60)
-            assert (code, output) == (0, ""), output
+            assert code == 0, output
             code, output, _ = run([combray(runner), "trace", "--json", file], timeout=60)
             found = json.loads(output)
             exported = {}
@@ -295,7 +282,7 @@ def traces_are_exported(runner):
             page = exported["html"]
             assert "<svg" in page and "wait_states.c" in page and "<script src" not in page and "<link" not in page
             # The simulator finds out that the others wait for the late rank.
-            seconds = simulated(exported["goal"])
+            seconds = loggops.seconds(exported["goal"], L=1000)
             assert 0.95 * MILLISECONDS / 1000 < seconds < 1.05 * found["seconds"], (kind, seconds, found["seconds"])
             with open(os.path.join(folder, "run.tit", "ranks.txt")) as names:
                 assert names.read().split() == ["rank0.txt", "rank1.txt", "rank2.txt"]

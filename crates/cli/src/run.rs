@@ -303,6 +303,7 @@ fn follow_environment(plan: &mut JobPlan) -> Result<(), String> {
     }
     plan.network = network::network()?;
     plan.trace = reports::trace_target(plan);
+    reports::take_ranges_for_phases(plan);
     if plan.keep_going {
         for application in &mut plan.applications {
             application.variables.insert(variables::KEEP_GOING.into(), "1".into());

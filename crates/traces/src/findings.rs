@@ -7,6 +7,7 @@
 mod critical_path;
 mod efficiency;
 mod library;
+mod matches;
 mod operations;
 mod page;
 mod phases;
@@ -24,6 +25,7 @@ use crate::{TraceEvent, TracedPlace, WaitCause};
 pub use critical_path::PathShare;
 pub use efficiency::Efficiency;
 pub use library::{CallFinding, CounterFinding, RailFinding, WorkFinding};
+use matches::Matches;
 use operations::Operations;
 pub(crate) use page::bytes;
 pub use phases::PhaseFinding;
@@ -157,6 +159,8 @@ struct Wait {
     place: u32,
     begun: u64,
     ended: u64,
+    /// When the rank went on: at the end, or later.
+    resumed: u64,
     awaited: Option<u32>,
 }
 
@@ -175,9 +179,9 @@ impl Findings {
         let begun = traces.iter().filter_map(|trace| trace.events.first()).map(|event| event.0);
         let ended = traces.iter().filter_map(|trace| trace.events.last()).map(|event| event.0);
         let (begun, ended) = (begun.min().unwrap_or(0), ended.max().unwrap_or(0));
-        let operations = Operations::of(traces);
+        let causes = Causes { operations: Operations::of(traces), matches: Matches::of(traces) };
         let mut summaries: Vec<RankSummary> =
-            traces.iter().map(|trace| summary(trace, (begun, ended), &operations)).collect();
+            traces.iter().map(|trace| summary(trace, (begun, ended), &causes)).collect();
         wrong_order::mark(traces, &mut summaries);
         let mut hosts: Vec<&str> = traces.iter().map(|trace| trace.host.as_str()).collect();
         hosts.sort_unstable();
@@ -212,13 +216,57 @@ impl Findings {
     }
 }
 
+/// What ends waits.
+#[derive(Debug)]
+struct Causes {
+    operations: Operations,
+    matches: Matches,
+}
+
+impl Causes {
+    /// Ends a wait, of a rank in the call that it entered at a time, when the awaited rank came, if
+    /// that is known: what that rank does then, such as copying, is no wait for it.
+    fn end(&self, wait: &mut Wait, cause: WaitCause, (rank, entered): (u32, u64)) {
+        let &mut Wait { begun, resumed: ended, awaited, .. } = wait;
+        let came = match cause {
+            WaitCause::LateSender => self.matches.last_sent_to(rank, ended),
+            WaitCause::LateReceiver => {
+                awaited.and_then(|peer| self.matches.last_of_pair(rank, peer, ended))
+            }
+            WaitCause::Members => {
+                let Some(came) = self.operations.members_until((rank, entered), ended) else {
+                    return;
+                };
+                let awaited_one = came.iter().find(|(_, member)| Some(*member) == awaited);
+                let last = came.last().filter(|(time, _)| *time > begun);
+                match (awaited_one.filter(|(time, _)| *time > begun), last) {
+                    (Some((time, _)), _) => Some(*time),
+                    // The awaited member itself waited, maybe for the root.
+                    (None, Some(_))
+                        if awaited.is_some() && wait.kind == WaitKind::LateBroadcast =>
+                    {
+                        None
+                    }
+                    (None, Some((time, member))) => {
+                        wait.awaited = Some(*member);
+                        Some(*time)
+                    }
+                    // All had come, and the rank waited for data.
+                    (None, None) => {
+                        wait.kind = WaitKind::Other;
+                        None
+                    }
+                }
+            }
+            WaitCause::Window | WaitCause::Other => None,
+        };
+        wait.ended = came.filter(|came| *came > begun).unwrap_or(ended);
+    }
+}
+
 /// Extracts what the analysis needs from the events of a rank; `span`: the first and the last
 /// moment of the job. Time before the first call and after the last one is computing.
-fn summary(
-    trace: &AlignedTrace,
-    (begun, ended): (u64, u64),
-    operations: &Operations,
-) -> RankSummary {
+fn summary(trace: &AlignedTrace, (begun, ended): (u64, u64), causes: &Causes) -> RankSummary {
     let mut all = RankSummary::default();
     let mut open: HashMap<u64, Vec<(u64, u32)>> = HashMap::new();
     // The program computes while its first thread is outside; other threads are not counted.
@@ -245,13 +293,10 @@ fn summary(
                 let Some(&(entered, place)) = call else { continue };
                 let function = trace.places.get(place as usize).map_or("", |one| &one.function);
                 let kind = WaitKind::of(cause, function);
-                let wait = Wait {
-                    kind,
-                    place,
-                    begun: time.saturating_sub(lasted),
-                    ended: *time,
-                    awaited: peer.or_else(|| operations.last_member(trace.rank, entered, *time)),
-                };
+                let begun = time.saturating_sub(lasted);
+                let (ended, resumed) = (*time, *time);
+                let mut wait = Wait { kind, place, begun, ended, resumed, awaited: peer };
+                causes.end(&mut wait, cause, (trace.rank, entered));
                 all.waits.push(wait);
             }
             TraceEvent::Waiting { .. }

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use base::variables;
 use launcher::{JobPlan, TraceTarget};
 
+use crate::prefix;
+
 /// Returns the variables with the files for the reports of a spawned job. They name files of its
 /// own, so that it does not overwrite those of the job that spawned it: `run.json` becomes
 /// `run.job1234.json`, with the number of this process. A job that this one spawns adds its own
@@ -31,6 +33,30 @@ pub fn own_file(file: &Path, job: u32) -> PathBuf {
         None => format!("job{job}"),
     };
     file.with_extension(ending)
+}
+
+/// The variable by which programs that name ranges with NVTX find the library that takes them.
+const RANGES_VARIABLE: &str = "NVTX_INJECTION64_PATH";
+
+/// Lets the ranges that programs name with NVTX become phases, if the job has a trace or a profile.
+/// A library that the user has chosen stays.
+pub fn take_ranges_for_phases(plan: &mut JobPlan) {
+    let library = prefix::find().map(|prefix| prefix.join("lib/combray/libcombray-nvtx.so"));
+    let Some(library) = library.ok().filter(|library| library.exists()) else { return };
+    if env::var_os(RANGES_VARIABLE).is_some() {
+        return;
+    }
+    for application in &mut plan.applications {
+        let given = &mut application.variables;
+        let is_set = |name: &str| {
+            let value = given.get(OsStr::new(name)).cloned().or_else(|| env::var_os(name));
+            value.is_some_and(|value| !value.is_empty())
+        };
+        if is_set(variables::TRACE) || is_set(variables::PROFILE) {
+            let path = || library.clone().into_os_string();
+            given.entry(RANGES_VARIABLE.into()).or_insert_with(path);
+        }
+    }
 }
 
 /// The trace that options or the environment request.

@@ -29,13 +29,15 @@ impl Operations {
         all
     }
 
-    /// Returns the member that came last, of those that came before `ended`, to the operation that
-    /// a rank entered at a time; none if that is the rank itself.
-    pub(super) fn last_member(&self, rank: u32, entered: u64, ended: u64) -> Option<u32> {
+    /// Returns the members that had come until `ended` to the operation that a rank entered at a
+    /// time, in the order of their times; none if that was no operation that is numbered.
+    pub(super) fn members_until(
+        &self,
+        (rank, entered): (u32, u64),
+        ended: u64,
+    ) -> Option<&[(u64, u32)]> {
         let operation = self.entered.get(&(rank, entered))?;
         let entries = self.entries.get(operation)?;
-        let came = entries.partition_point(|(time, _)| *time <= ended);
-        let (_, last) = *entries.get(came.checked_sub(1)?)?;
-        (last != rank).then_some(last)
+        Some(&entries[..entries.partition_point(|(time, _)| *time <= ended)])
     }
 }

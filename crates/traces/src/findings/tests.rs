@@ -90,6 +90,54 @@ fn waits_are_named_with_rank_culprit_and_time() {
     assert_eq!(findings.waits.len(), 2);
 }
 
+/// In each job rank 1 comes after 40 ms, and the data has arrived 20 ms later.
+#[test]
+fn waits_end_when_the_awaited_rank_comes() {
+    let wait_of = |traces: &[AlignedTrace]| {
+        let waits = Findings::of(traces).waits;
+        let [wait] = waits.as_slice() else { panic!("{waits:?}") };
+        assert_eq!((wait.rank, wait.awaited), (0, Some(1)));
+        (wait.kind, (wait.seconds * 1e3).round() as u64)
+    };
+    let late = |function: &str, operation, cause, peer| {
+        let wait = Some((cause, peer, 60));
+        vec![
+            Builder::new(0, &[function]).call(0, (0, 60), operation, wait).0,
+            Builder::new(1, &[function]).call(0, (40, 60), operation, None).0,
+        ]
+    };
+    let mut received = late("MPI_Recv", None, WaitCause::LateSender, Some(1));
+    // The receiver has no core when the message comes.
+    with_message(&mut received, (1, 0), 40, 55);
+    assert_eq!(wait_of(&received), (WaitKind::LateSender, 40));
+    let mut sent = late("MPI_Send", None, WaitCause::LateReceiver, Some(1));
+    with_message(&mut sent, (0, 1), 0, 40);
+    assert_eq!(wait_of(&sent), (WaitKind::LateReceiver, 40));
+    for peer in [None, Some(1)] {
+        let reduced = late("MPI_Allreduce", Some(0), WaitCause::Members, peer);
+        assert_eq!(wait_of(&reduced), (WaitKind::WaitAtNxN, 40));
+    }
+    // The member that passes data on was there, and waited for the late one.
+    let mut chain = late("MPI_Reduce", Some(0), WaitCause::Members, Some(2));
+    chain.push(Builder::new(2, &["MPI_Reduce"]).call(0, (0, 60), Some(0), None).0);
+    assert_eq!(wait_of(&chain), (WaitKind::EarlyReduce, 40));
+    // Nobody has recorded when the owner of a window came.
+    let locked = late("MPI_Win_lock", None, WaitCause::Window, Some(1));
+    assert_eq!(wait_of(&locked), (WaitKind::WaitForWindow, 60));
+}
+
+#[test]
+fn a_wait_for_data_of_members_that_have_come_is_no_wait_for_them() {
+    let wait = Some((WaitCause::Members, Some(1), 20));
+    let traces = [
+        Builder::new(0, &["MPI_Reduce"]).call(0, (0, 60), Some(0), wait).0,
+        Builder::new(1, &["MPI_Reduce"]).call(0, (30, 60), Some(0), None).0,
+    ];
+    let waits = Findings::of(&traces).waits;
+    let [wait] = waits.as_slice() else { panic!("{waits:?}") };
+    assert_eq!((wait.kind, wait.awaited), (WaitKind::Other, Some(1)));
+}
+
 #[test]
 fn efficiencies_are_products() {
     let findings = Findings::of(&late_sender());

@@ -47,13 +47,13 @@ pub(super) fn mark(traces: &[AlignedTrace], summaries: &mut [RankSummary]) {
         }
         for wait in summary.waits.iter_mut().filter(|wait| wait.kind == WaitKind::LateSender) {
             // The message that ended the wait.
-            let place = matches.partition_point(|(time, _)| *time <= wait.ended);
+            let place = matches.partition_point(|(time, _)| *time <= wait.resumed);
             let awaited = place.checked_sub(1).map(|place| matches[place]);
             let Some((_, context)) = awaited.filter(|(time, _)| *time >= wait.begun) else {
                 continue;
             };
             let Some(received) = contexts.get(&context) else { continue };
-            let later = received.matched.partition_point(|time| *time <= wait.ended);
+            let later = received.matched.partition_point(|time| *time <= wait.resumed);
             if received.sent.get(later).is_some_and(|sent| *sent < wait.begun) {
                 wait.kind = WaitKind::WrongOrder;
             }
