@@ -530,7 +530,7 @@ impl<'a> JobState<'a> {
             )
         })?;
         let hosts = resizing.hosts;
-        self.server.set_wanted_size(WantedSize { processes: wanted, hosts });
+        self.set_wanted_size(WantedSize { processes: wanted, hosts });
         Ok(ResizeReply { processes, wanted })
     }
 
