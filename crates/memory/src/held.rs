@@ -75,7 +75,7 @@ fn words_for(length: usize) -> usize {
 const KEPT_WORDS: [usize; 2] = [8, 16];
 
 /// How many blocks of each size a thread keeps.
-const KEPT_MAX: usize = 1024;
+const KEPT_BLOCKS_MAX: usize = 1024;
 
 /// Returns how many words the block for so many bytes has.
 fn block_words(length: usize) -> usize {
@@ -117,7 +117,7 @@ fn take_block(words: usize) -> NonNull<u64> {
 /// The block has so many words, and is not used any more.
 unsafe fn return_block(block: NonNull<u64>, words: usize) {
     let is_kept = with_kept(words, |kept| {
-        let has_room = kept.len() < KEPT_MAX;
+        let has_room = kept.len() < KEPT_BLOCKS_MAX;
         if has_room {
             kept.push(block);
         }
@@ -198,12 +198,12 @@ mod tests {
 
     #[test]
     fn a_thread_keeps_a_limited_number_of_blocks() {
-        let many: Vec<HeldBytes> = (0..2 * KEPT_MAX).map(|_| held(64)).collect();
+        let many: Vec<HeldBytes> = (0..2 * KEPT_BLOCKS_MAX).map(|_| held(64)).collect();
         // Blocks of another thread are kept, too.
         let longer = std::thread::spawn(|| held(128).address()).join().unwrap();
         assert!(longer > 0);
         drop(many);
-        assert_eq!(with_kept(KEPT_WORDS[0], |kept| kept.len()), Some(KEPT_MAX));
+        assert_eq!(with_kept(KEPT_WORDS[0], |kept| kept.len()), Some(KEPT_BLOCKS_MAX));
         drop(held(129));
         assert_eq!(with_kept(17, |kept| kept.len()), None, "longer ones are not kept");
     }
