@@ -6,7 +6,7 @@
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::output_queues::OutputQueue;
 
@@ -22,6 +22,16 @@ const QUEUE_BYTES_MAX: usize = 64 << 10;
 
 /// The stack of the thread in bytes.
 const STACK_BYTES: usize = 64 << 10;
+
+/// A process that handles a silence so long after it was due was itself stopped.
+const STOPPED_MIN: Duration = Duration::from_millis(250);
+
+/// Whether this process handles a silence, which was due at a time before `now`, so late that it
+/// was itself stopped, as all processes of a container are that is frozen. Then the other end may
+/// have been stopped, too, and gets the whole time once more.
+pub(super) fn was_stopped(due: Instant, now: Instant) -> bool {
+    now.saturating_duration_since(due) >= STOPPED_MIN
+}
 
 /// The heartbeats of all connections of this process.
 #[derive(Default)]

@@ -323,8 +323,8 @@ impl<'a> JobState<'a> {
             JobEvent::FromAbove(order) => self.obey_above(order),
             JobEvent::DescendantsEnded => self.flush_output(),
             JobEvent::TimePassed => {
-                while let Some(deadline) = self.deadlines.take_expired(now) {
-                    self.handle_deadline(deadline);
+                while let Some((due, deadline)) = self.deadlines.take_expired(now) {
+                    self.handle_deadline(deadline, due);
                 }
             }
         }
@@ -530,7 +530,7 @@ impl<'a> JobState<'a> {
             )
         })?;
         let hosts = resizing.hosts;
-        self.server.set_wanted_size(WantedSize { processes: wanted, hosts });
+        self.set_wanted_size(WantedSize { processes: wanted, hosts });
         Ok(ResizeReply { processes, wanted })
     }
 
@@ -640,7 +640,7 @@ impl<'a> JobState<'a> {
         self.actions.output(OutputStream::Errors).extend_from_slice(line.as_bytes());
     }
 
-    fn handle_deadline(&mut self, deadline: Deadline) {
+    fn handle_deadline(&mut self, deadline: Deadline, due: Instant) {
         let is_running = matches!(self.phase, JobPhase::Running);
         match deadline {
             Deadline::Start => self.fail_late_hosts(),
@@ -664,7 +664,7 @@ impl<'a> JobState<'a> {
                 let kill = AgentOrder::Signal(Some(rank), signal::SIGKILL);
                 self.send(self.ranks[rank as usize].host, kill);
             }
-            Deadline::Silence(host) => self.note_silence(host),
+            Deadline::Silence(host) => self.note_silence(host, due),
             Deadline::CommandEnd(host) => self.lose_host(host),
             Deadline::Retry(host) => self.retry(host),
             Deadline::Traces => self.conclude_traces(),

@@ -107,6 +107,9 @@ pub enum SpawnedOrder {
     Taken,
     /// The user, or the time limit, ends all jobs with this signal, or sends it to all.
     Signal(i32),
+    /// The user asks the program to have so many processes, as
+    /// [`WantedSize`](launch::wanted::WantedSize) prints it. Sent to jobs whose processes run.
+    Wanted(String),
 }
 
 /// Whether slots of spawned jobs are about to come back.

@@ -9,7 +9,7 @@ use sys::process::{DescriptorLimit, End, Interest};
 
 use crate::LaunchError;
 use crate::agent_connection::AgentConnection;
-use crate::heartbeats::Heartbeats;
+use crate::heartbeats::{Heartbeats, was_stopped};
 use crate::local_processes::make_room;
 use crate::protocol::{
     AgentReport, AgentStart, ConnectionEvent, ConnectionOrder, ForwardedReports, PART_BYTES_MAX,
@@ -160,7 +160,11 @@ impl Relay {
     }
 
     fn notice_silence(&mut self, host: u32, reports: &mut Vec<AgentReport>) {
-        if self.deadline().is_some_and(|deadline| deadline <= Instant::now()) {
+        let now = Instant::now();
+        let Some(due) = self.deadline().filter(|due| *due <= now) else { return };
+        if was_stopped(due, now) {
+            self.last_received = now;
+        } else {
             self.is_silent = true;
             reports.extend(to_reports(host, [ConnectionEvent::Silent]));
         }

@@ -1,9 +1,12 @@
 //! The connections to agents: through the launch tree, and what follows from the loss of one.
 
+use std::time::Instant;
+
 use super::messages::{self, HostPhase};
 use super::{
     Action, CODE_NOT_STARTED, COMMAND_END_TIME_MAX, Deadline, JobState, PAUSE_BEFORE_RETRY,
 };
+use crate::heartbeats::was_stopped;
 use crate::protocol::{AgentStart, ConnectionEvent, ConnectionOrder, START_TIME_MAX};
 
 impl JobState<'_> {
@@ -23,7 +26,7 @@ impl JobState<'_> {
                     self.lose_host(host);
                 }
             }
-            ConnectionEvent::Silent => self.note_silence(host),
+            ConnectionEvent::Silent => self.note_silence(host, self.now),
         }
     }
 
@@ -87,9 +90,12 @@ impl JobState<'_> {
         self.actions.push(Action::Connection(host, ConnectionOrder::Open(start)));
     }
 
-    /// Counts a host as failed, from whose agent nothing was received for too long.
-    pub(super) fn note_silence(&mut self, host: usize) {
+    /// Counts a host as failed, from whose agent nothing was received until this time.
+    pub(super) fn note_silence(&mut self, host: usize, due: Instant) {
         if let Some(agent) = self.hosts[host].agent().filter(|agent| !agent.is_closed()) {
+            if let Some(limit) = agent.silence_max().filter(|_| was_stopped(due, self.now)) {
+                return self.deadlines.set(Deadline::Silence(host), self.now + limit);
+            }
             agent.note_silence();
             self.hosts[host].disconnect(&mut self.actions);
             self.await_command_end(host);

@@ -85,11 +85,11 @@ impl Deadlines {
         self.in_order.first().map(|&(at, _)| at)
     }
 
-    /// Removes and returns the deadline that expired first, if any has by `now`.
-    pub(super) fn take_expired(&mut self, now: Instant) -> Option<Deadline> {
-        let &(_, what) = self.in_order.first().filter(|(at, _)| *at <= now)?;
+    /// Removes and returns the deadline that expired first, with its time, if any has by `now`.
+    pub(super) fn take_expired(&mut self, now: Instant) -> Option<(Instant, Deadline)> {
+        let &(at, what) = self.in_order.first().filter(|(at, _)| *at <= now)?;
         self.clear(what);
-        Some(what)
+        Some((at, what))
     }
 }
 
@@ -111,8 +111,8 @@ mod tests {
         deadlines.clear(Deadline::Silence(0));
         assert_eq!(deadlines.next(), Some(at(2)));
         assert_eq!(deadlines.take_expired(at(1)), None);
-        assert_eq!(deadlines.take_expired(at(4)), Some(Deadline::Silence(1)));
-        assert_eq!(deadlines.take_expired(at(4)), Some(Deadline::Start));
+        assert_eq!(deadlines.take_expired(at(4)), Some((at(2), Deadline::Silence(1))));
+        assert_eq!(deadlines.take_expired(at(4)), Some((at(3), Deadline::Start)));
         assert_eq!((deadlines.take_expired(at(9)), deadlines.next()), (None, None));
     }
 }

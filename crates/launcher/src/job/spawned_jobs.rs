@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use hangs::{SpawnedReport, SpawnedStage};
+use launch::wanted::WantedSize;
 use sys::process::signal;
 
 use super::{
@@ -246,6 +247,9 @@ impl JobState<'_> {
         if let Some(code) = self.spawned.note(link, &message, self.now) {
             self.note_code(code);
         }
+        if message.parent.is_none() && message.notice == SpawnedNotice::Started {
+            self.pass_wanted_size(&message.job);
+        }
         let is_question =
             matches!(message.notice, SpawnedNotice::Hosts | SpawnedNotice::Take { .. });
         if is_question && self.spawned.are_ending {
@@ -323,7 +327,13 @@ impl JobState<'_> {
         if self.spawned.name.as_ref() != Some(&order.job) {
             return self.order_spawned(&order);
         }
-        let SpawnedOrder::Signal(number) = order.order else { return };
+        let number = match order.order {
+            SpawnedOrder::Signal(number) => number,
+            SpawnedOrder::Wanted(text) => {
+                return text.parse().map_or((), |wanted| self.set_wanted_size(wanted));
+            }
+            SpawnedOrder::Hosts { .. } | SpawnedOrder::Taken => return,
+        };
         if ENDS_ALL.contains(&number) {
             self.interrupts.push(number);
             self.note_code(128 + number);
@@ -347,6 +357,24 @@ impl JobState<'_> {
         let own: Vec<String> = own.map(|(name, _)| name.clone()).collect();
         for job in own {
             self.order_spawned(&AddressedOrder { job, order: SpawnedOrder::Signal(number) });
+        }
+    }
+
+    /// Publishes to the program how many processes it is to have: also to jobs that processes of
+    /// this one have spawned, as those may go on without any process of this job.
+    pub(super) fn set_wanted_size(&mut self, wanted: WantedSize) {
+        self.server.set_wanted_size(wanted);
+        let own = |job: &SpawnedJob| job.parent.is_none() && job.stage > SpawnedStage::Starting;
+        let own = self.spawned.jobs.iter().filter(|(_, job)| own(job));
+        let own: Vec<String> = own.map(|(name, _)| name.clone()).collect();
+        own.iter().for_each(|job| self.pass_wanted_size(job));
+    }
+
+    /// Sends the number of processes that the user asks for to a spawned job, if there is one.
+    fn pass_wanted_size(&mut self, job: &str) {
+        if let Some(wanted) = self.server.wanted_size() {
+            let order = SpawnedOrder::Wanted(wanted.to_string());
+            self.order_spawned(&AddressedOrder { job: job.to_owned(), order });
         }
     }
 

@@ -649,6 +649,20 @@ fn a_silent_host_below_another_one_is_named() {
     assert!(test.printed.contains(message), "{}", test.printed);
 }
 
+#[test]
+fn the_time_in_which_the_whole_job_was_stopped_is_no_silence() {
+    let plan = plan(false);
+    let mut test = TestJob::started(&plan, 2);
+    test.report(1, AgentReport::Heartbeat);
+    // A container was frozen for longer than hosts may be silent: all of the job was stopped.
+    test.pass(22);
+    assert_eq!(test.job.next_deadline(), Some(test.now + Duration::from_secs(10)));
+    test.pass(10);
+    test.handle(JobEvent::Connection(1, ConnectionEvent::CommandEnded(End::Signal(9))));
+    let message = "the connection to host1 was lost: nothing was received from it for 10 s";
+    assert!(test.printed.contains(message), "{}", test.printed);
+}
+
 /// The hosts of a job answer as agents do, until nobody has anything to send. Returns how many
 /// processes were started.
 fn answer_all(test: &mut TestJob<'_>, parents: &[Option<usize>]) -> usize {

@@ -3,6 +3,7 @@
 use hangs::SpawnedStage;
 
 use super::*;
+use crate::jobs::{Resizing, SizeChange};
 use crate::spawned::{
     AddressedOrder, SlotExpectation, SpawnedMessage, SpawnedOrder, SpawnedSummary, encoded,
 };
@@ -345,4 +346,34 @@ fn nonsense_from_processes_changes_nothing() {
     test.report(0, AgentReport::FromSpawned(9, other));
     test.hears(0, 7, takes(0, &[("host0", 1)]));
     assert_eq!(format!("{:?}", test.job.spawned), before);
+}
+
+/// An elastic program goes on without any process of the job to which the user sends a request.
+#[test]
+fn spawned_jobs_know_how_many_processes_the_user_asks_for() {
+    let plan = plan(false);
+    let mut test = TestJob::started(&plan, 2);
+    let resize = |processes| {
+        let resizing = Resizing { change: SizeChange::To(processes), hosts: String::new() };
+        JobEvent::ResizeRequest(1, resizing)
+    };
+    test.hears(1, 3, SpawnedNotice::Hosts);
+    // Its launcher waits for the answer to a question.
+    test.handle(resize(5));
+    test.hears(1, 3, takes(0, &[]));
+    assert!(!test.told(1, 3).iter().any(|one| matches!(one, SpawnedOrder::Wanted(_))));
+    test.hears(1, 3, SpawnedNotice::Started);
+    assert_eq!(test.told(1, 3), [SpawnedOrder::Wanted("5".to_owned())]);
+    test.hears(1, 3, SpawnedNotice::Independent);
+    test.handle(resize(4));
+    assert_eq!(test.told(1, 3), [SpawnedOrder::Wanted("4".to_owned())]);
+
+    let mut test = TestJob::named(&plan, "middle");
+    test.hears(1, 3, SpawnedNotice::Hosts);
+    test.hears(1, 3, SpawnedNotice::Started);
+    assert_eq!(test.told(1, 3), []);
+    let order = SpawnedOrder::Wanted("6@a:2".to_owned());
+    test.handle(JobEvent::FromAbove(AddressedOrder { job: "middle".into(), order: order.clone() }));
+    assert_eq!(test.told(1, 3), [order]);
+    assert_eq!(test.job.server.wanted_size().map(|wanted| wanted.processes), Some(6));
 }
