@@ -209,7 +209,24 @@ def processes_that_have_finalized_give_back_their_slots(runner):
         assert code == 0 and output.count("children:") == 2 and "slots" not in output, f"exit code {code}\n{output}"
 
 
+@places(3)
+def lines_of_spawned_processes_name_their_job_and_rank(runner):
+    needs_combray(runner)
+    with own_program(runner) as copy:
+        for option, stream in (("--tag-output", "<stdout>:"), ("-l", "")):
+            code, output, _ = run([*runner.mpiexec, option, "-n", "1", copy, "apart"])
+            assert code == 0, f"exit code {code}\n{output}"
+            for rank in range(CHILDREN):
+                line = rf"^\[0\]{stream} \[\d+:{rank}\]{stream} child goes on {rank}$"
+                assert re.search(line, output, re.MULTILINE), f"{line} is not in\n{output}"
+            assert re.search(rf"^\[0\]{stream} parent runs 0$", output, re.MULTILINE), output
+        code, output, _ = run([*runner.mpiexec, "-n", "1", copy, "apart"])
+        assert code == 0 and "[" not in output, f"exit code {code}\n{output}"
+        wait_until_gone(copy)
+
+
 SCENARIOS = [
+    lines_of_spawned_processes_name_their_job_and_rank,
     a_spawned_job_ends_when_a_process_without_launcher_is_killed,
     a_spawned_job_ends_when_the_job_of_its_parents_fails,
     a_spawned_job_ends_when_its_parents_abort,

@@ -232,6 +232,9 @@ variables! {
         /// The hosts of the job with their slots and how many of them are taken, on which spawned
         /// processes run; set by the launcher.
         JOB_HOSTS, Developer, AtStart, Unprivileged, [];
+        /// How the lines of spawned processes begin, with the rank or with rank and stream (rank,
+        /// stream); set by the launcher.
+        JOB_TAGS, Developer, AtStart, Always, [];
         /// The number of the GPU near which the process is placed, in the order of their PCI
         /// locations; set by combray run --map-by gpu.
         LOCAL_GPU, Developer, AtStart, Always, [];

@@ -99,6 +99,8 @@ pub fn run_spawned(words: &[OsString]) -> Result<i32, String> {
                 }
             }
             plan.trace = reports::trace_target(&plan);
+            plan.output.tag = LineTag::named(&env::var(variables::JOB_TAGS).unwrap_or_default());
+            plan.output.job = Some(std::process::id());
             launcher::run_spawned(&plan, origin).map_err(|error| error.to_string())
         }
         Err(message) => {

@@ -11,6 +11,8 @@ use crate::LaunchError;
 pub struct OutputForm {
     /// The tag at the beginning of each line.
     pub tag: LineTag,
+    /// The number of a spawned job, which tags then contain: `[1234:3] `.
+    pub job: Option<u32>,
     /// Whether each line begins with the time.
     pub is_timed: bool,
     /// Whether standard error is merged into standard output.
@@ -35,6 +37,22 @@ pub enum LineTag {
     RankAndStream,
 }
 
+impl LineTag {
+    /// The tags of jobs that a job spawns, by the value of
+    /// [`JOB_TAGS`](base::variables::JOB_TAGS).
+    const NAMES: [(Self, &str); 2] = [(Self::Rank, "rank"), (Self::RankAndStream, "stream")];
+
+    /// Returns the value by which spawned jobs get this tag; `None` if there is no tag.
+    pub(crate) fn name(self) -> Option<&'static str> {
+        Self::NAMES.iter().find(|(tag, _)| *tag == self).map(|(_, name)| *name)
+    }
+
+    /// Returns the tag with this name; that without name if there is none.
+    pub fn named(name: &str) -> Self {
+        Self::NAMES.iter().find(|(_, known)| *known == name).map_or(Self::None, |(tag, _)| *tag)
+    }
+}
+
 impl OutputForm {
     /// Whether lines are forwarded unchanged.
     pub(crate) fn is_plain(&self) -> bool {
@@ -43,10 +61,11 @@ impl OutputForm {
 
     /// Returns the tags of a rank's lines, for output and errors.
     pub(crate) fn tags(&self, rank: usize) -> [String; 2] {
+        let process = self.job.map_or_else(|| rank.to_string(), |job| format!("{job}:{rank}"));
         ["stdout", "stderr"].map(|stream| match self.tag {
             LineTag::None => String::new(),
-            LineTag::Rank => format!("[{rank}] "),
-            LineTag::RankAndStream => format!("[{rank}]<{stream}>: "),
+            LineTag::Rank => format!("[{process}] "),
+            LineTag::RankAndStream => format!("[{process}]<{stream}>: "),
         })
     }
 
@@ -161,5 +180,11 @@ mod tests {
         let tags = |tag| OutputForm { tag, ..OutputForm::default() }.tags(3);
         assert_eq!(tags(LineTag::Rank), ["[3] ", "[3] "]);
         assert_eq!(tags(LineTag::RankAndStream), ["[3]<stdout>: ", "[3]<stderr>: "]);
+        for tag in [LineTag::Rank, LineTag::RankAndStream] {
+            assert_eq!(tag.name().map(LineTag::named), Some(tag));
+        }
+        assert_eq!((LineTag::None.name(), LineTag::named("other")), (None, LineTag::None));
+        let spawned = OutputForm { tag: LineTag::Rank, job: Some(12), ..OutputForm::default() };
+        assert_eq!(spawned.tags(3), ["[12:3] ", "[12:3] "]);
     }
 }

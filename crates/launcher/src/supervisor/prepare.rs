@@ -212,12 +212,15 @@ fn starts(
     Ok(starts)
 }
 
-/// Returns the variables by which the launcher of a spawned job finds the hosts of this one.
+/// Returns the variables by which the launcher of a spawned job finds the hosts of this one, and
+/// tags lines as this job does.
 fn for_spawning(plan: &JobPlan, slots: &SlotTable) -> Vec<(OsString, OsString)> {
+    let tag = plan.output.tag.name();
+    let mut variables = Vec::from_iter(tag.map(|tag| (variables::JOB_TAGS.into(), tag.into())));
     if slots.is_empty() {
-        return Vec::new();
+        return variables;
     }
-    let mut variables = vec![(variables::JOB_HOSTS.into(), slots.to_string().into())];
+    variables.push((variables::JOB_HOSTS.into(), slots.to_string().into()));
     if let HostAccess::Shell(words) = &plan.access {
         variables.push((variables::LAUNCH_AGENT.into(), words.join(OsStr::new(" "))));
     }
