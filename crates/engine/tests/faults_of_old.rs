@@ -176,8 +176,8 @@ fn a_short_message_that_took_the_short_cut_goes_again_when_its_rail_is_lost() {
     assert!(!one.has_work());
 }
 
-/// Posts fragments as packets of at most 80 bytes of data, or a message as one packet if the rail has
-/// room for it.
+/// Posts fragments as packets of at most 80 bytes of data, or a message as one packet if the rail
+/// has room for it.
 #[derive(Default)]
 struct Fragments {
     has_room: bool,
