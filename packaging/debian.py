@@ -142,6 +142,8 @@ def tree(entries, triplet, choices):
     for path, entry in entries.items():
         if path.startswith("share/man/man1/"):
             page(put, pathlib.Path(path).name, entry)
+        elif path.startswith("share/man/man7/"):
+            put(f"usr/{path}.gz", content=packed(entry.content))
         elif path.startswith("share/man/man3/"):
             # `man MPI_Send` finds them beside the pages of other packages.
             content = re.sub(rb"^(\.so man3/\w+\.3)$", rb"\1combray", entry.content, flags=re.M)

@@ -146,6 +146,28 @@ def nothing_is_left_of_a_cancelled_job(runner):
 
 
 @needs("slurm")
+def a_revoked_allocation_is_reported_in_the_words_of_slurm(runner):
+    needs_combray(runner)
+    with tempfile.TemporaryDirectory(dir=runner.build) as folder:
+        copy = own_copy(runner, folder)
+        job = subprocess.Popen([*inside(runner, "-N2", "-n2"), "sh", "-c", 'echo "$SLURM_JOB_ID"; exec "$@"', "sh", *runner.mpiexec, copy, "wait"],
+                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        try:
+            lines = []
+            while sum("waiting" in line for line in lines) < 2:
+                lines.append(job.stdout.readline())
+                assert lines[-1], f"the job did not start: {lines}"
+            number = next(line.strip() for line in lines if line.strip().isdigit())
+            code, told, _ = run([*inside(runner, command="scancel"), number])
+            assert code == 0, told
+            said = job.communicate(timeout=60)[0]
+        finally:
+            job.kill()
+        assert "CANCELLED" in said and "frame" not in said, said
+        wait_until_gone(copy)
+
+
+@needs("slurm")
 def a_killed_launcher_leaves_nothing_in_the_allocation(runner):
     needs_combray(runner)
     with tempfile.TemporaryDirectory(dir=runner.build) as folder:
@@ -204,6 +226,7 @@ SCENARIOS = [
     messages_cross_the_allocation,
     steps_of_one_batch_job_run_side_by_side,
     nothing_is_left_of_a_cancelled_job,
+    a_revoked_allocation_is_reported_in_the_words_of_slurm,
     a_killed_launcher_leaves_nothing_in_the_allocation,
     quotas_of_control_groups_count,
 ]

@@ -72,13 +72,14 @@ pub fn run(options: &PsOptions) -> Result<i32, String> {
             return Ok(0);
         }
     };
-    if let Some(file) = &options.trace {
-        return jobs::write_trace(job, file, options.last).map(|()| 0);
-    }
-    match jobs::ask(job) {
+    let answered = match &options.trace {
+        Some(file) => jobs::write_trace(job, file, options.last),
+        None => jobs::ask(job).and_then(|report| show(&report, options)),
+    };
+    match answered {
         // The only job has ended since it was found.
         Err(_) if options.job.is_none() && is_over(job) => none_runs(options),
-        report => show(&report?, options).map(|()| 0),
+        answered => answered.map(|()| 0),
     }
 }
 

@@ -131,7 +131,11 @@ impl Engine {
             post.post(rail, &FragmentPacket { envelope, buffer: &send.buffer, offset, bytes });
             offset += bytes;
         }
-        self.counters.fragmented.add(u64::from(lengths.packets(length) > 1));
+        let counter = match lengths.packets(length) {
+            1 => &self.counters.short_cuts,
+            _ => &self.counters.fragmented,
+        };
+        counter.add(1);
         gate.credit -= eager_cost(length);
         true
     }

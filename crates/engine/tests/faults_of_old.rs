@@ -176,9 +176,11 @@ fn a_short_message_that_took_the_short_cut_goes_again_when_its_rail_is_lost() {
     assert!(!one.has_work());
 }
 
-/// Posts fragments as packets of at most 80 bytes of data.
+/// Posts fragments as packets of at most 80 bytes of data, or a message as one packet if the rail
+/// has room for it.
 #[derive(Default)]
 struct Fragments {
+    has_room: bool,
     announced: usize,
     packets: Vec<Vec<u8>>,
 }
@@ -191,7 +193,11 @@ impl PostFragments for Fragments {
         usual: FragmentLengths,
     ) -> Option<FragmentLengths> {
         self.announced = usual.packets(data.len());
-        Some(usual)
+        let whole = data.len() + wire::ALIGNED_HEADER_BYTES;
+        Some(match self.has_room {
+            true => FragmentLengths { first_packet_bytes: whole, ..usual },
+            false => usual,
+        })
     }
 
     fn post(&mut self, _rail: RailId, packet: &FragmentPacket<'_>) {
@@ -272,6 +278,24 @@ fn fragments_go_where_the_message_belongs() {
     settle(&mut one, &mut two);
     let (sent, received) = (one.eager_bytes().0, two.eager_bytes().1);
     assert_eq!(sent, received, "all credit is accounted for");
+}
+
+#[test]
+fn a_message_of_middle_length_is_counted_however_it_goes() {
+    for has_room in [false, true] {
+        let (mut one, mut two, context) = pair_with_fragments();
+        let before = one.eager_bytes().0;
+        let (gate, peer, tag, synchronous) = (GateId(1), 1, 6, false);
+        let message = Send { gate, peer, context, tag, synchronous, buffer: filled(7, 300) };
+        let mut fragments = Fragments { has_room, ..Fragments::default() };
+        assert!(one.send_in_fragments(&message, &mut fragments));
+        assert_eq!(fragments.packets.len(), if has_room { 1 } else { 4 });
+        assert_eq!(one.eager_bytes().0, before + 300, "the cost of the message is not among them");
+        fragments.packets.iter().for_each(|packet| two.handle_packet(GateId(0), packet).unwrap());
+        let late = receive(&mut two, context, Some(0), Some(tag), buffer(300));
+        assert_eq!(two.take(late).map(|outcome| outcome.bytes), Some(300));
+        assert_eq!(two.eager_bytes().1, one.eager_bytes().0);
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@ use crate::{CallSummary, WaitCause};
 
 /// Formats a time.
 pub(crate) fn seconds(time: f64) -> String {
+    let time = unsigned(time);
     match time {
         ..0.000_999_5 => format!("{:.0} µs", time * 1e6),
         0.000_999_5..0.999_5 => format!("{:.0} ms", time * 1e3),
@@ -16,6 +17,7 @@ pub(crate) fn seconds(time: f64) -> String {
 
 /// Formats a time with three digits.
 pub(crate) fn fine_seconds(time: f64) -> String {
+    let time = unsigned(time);
     let (number, unit) = match time {
         ..0.999_5e-6 => (time * 1e9, "ns"),
         0.999_5e-6..0.999_5e-3 => (time * 1e6, "µs"),
@@ -30,10 +32,15 @@ pub(crate) fn fine_seconds(time: f64) -> String {
     format!("{number:.places$} {unit}")
 }
 
+/// Returns zero for a negative zero, which is the sum of no numbers, and others as they are.
+fn unsigned(number: f64) -> f64 {
+    number + 0.0
+}
+
 /// Formats a share of a whole, in percent.
 pub(crate) fn percent(part: f64, whole: f64) -> String {
     match whole > 0.0 {
-        true => format!("{:.0} %", 100.0 * part / whole),
+        true => format!("{:.0} %", 100.0 * unsigned(part) / whole),
         false => "0 %".to_owned(),
     }
 }
@@ -111,6 +118,15 @@ impl CallSummary {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_sum_of_no_times_has_no_sign() {
+        let none = std::iter::empty::<f64>().sum::<f64>();
+        assert_eq!(
+            [seconds(none), fine_seconds(none), percent(none, 1.0)],
+            ["0 µs", "0.00 ns", "0 %"]
+        );
+    }
 
     #[test]
     fn numbers_are_short() {

@@ -13,7 +13,8 @@ use crate::wrapper::{Language, OWN_OPTIONS};
 pub fn all(command: &Command) -> Vec<(String, Vec<u8>)> {
     let mut command = command.clone().disable_help_subcommand(true);
     command.build();
-    let mut pages = vec![page("combray", &overview(&command))];
+    let guide = ("man/man7/combray.7".to_owned(), guide(&command).into_bytes());
+    let mut pages = vec![page("combray", &overview(&command)), guide];
     let shown = command.get_subcommands().filter(|one| !one.is_hide_set());
     for one in shown {
         let name = format!("combray-{}", one.get_name());
@@ -38,12 +39,16 @@ fn page(name: &str, text: &str) -> (String, Vec<u8>) {
     (format!("man/man1/{name}.1"), text.into())
 }
 
-/// The head of a page, with a one-line description.
+/// The head of a page about a command, with a one-line description.
 fn head(name: &str, about: &str) -> Roff {
+    head_in("1", name, about)
+}
+
+fn head_in(section: &str, name: &str, about: &str) -> Roff {
     let mut roff = Roff::new();
     let version = format!("Combray {}", env!("CARGO_PKG_VERSION"));
     // There is no date, so that equal sources give equal bytes; the quotes keep its position.
-    roff.control("TH", [name, "1", "\"\"", version.as_str(), "Combray"]);
+    roff.control("TH", [name, section, "\"\"", version.as_str(), "Combray"]);
     roff.control("SH", ["NAME"]);
     roff.text([roman(format!("{name} - {about}"))]);
     roff
@@ -78,7 +83,96 @@ fn overview(command: &Command) -> String {
         item(&mut roff, variable.name, &variable.values.join("|"), variable.help);
     }
     roff.control("SH", ["SEE ALSO"]);
-    roff.text([bold("mpirun"), roman("(1), "), bold("mpicc"), roman("(1)")]);
+    roff.text([
+        bold("mpirun"),
+        roman("(1), "),
+        bold("mpicc"),
+        roman("(1), "),
+        bold("combray"),
+        roman("(7)"),
+    ]);
+    roff.render()
+}
+
+/// The parts of the overview in section 7: titles, and command lines with their effects.
+const GUIDE: &[(&str, &[(&str, &str)])] = &[
+    (
+        "FIRST STEPS",
+        &[
+            ("combray doctor", "reports whether the machine is fit for jobs, and what to change"),
+            ("mpicc -O2 program.c -o program", "compiles; mpicxx for C++, mpifort for Fortran"),
+            ("mpirun -n 4 ./program", "starts four processes on this machine"),
+            ("mpirun --hosts a:4,b:4 ./program", "starts four on each of two hosts, by ssh"),
+            ("mpirun ./program", "in a job of Slurm, PBS or LSF: uses all that was allocated"),
+            ("mpirun -n 4 python program.py", "runs a program with mpi4py, as pip installs it"),
+        ],
+    ),
+    (
+        "PROGRAMS OF OTHER LIBRARIES",
+        &[
+            ("combray info ./program", "reports for which MPI library a program was built"),
+            ("mpirun -n 4 ./program", "runs programs for MPICH, Intel MPI and Open MPI unchanged"),
+            ("combray compare ./program", "runs it with another installed library, too, in turn"),
+        ],
+    ),
+    (
+        "WHEN SOMETHING IS WRONG",
+        &[
+            ("combray ps", "shows what the ranks of a running job wait for, and why it hangs"),
+            ("mpirun --timeout 60 -n 4 ./program", "ends a job after a minute, with that report"),
+            ("mpirun --check -n 4 ./program", "finds mistakes in the calls of MPI"),
+            ("mpirun -n 1 xterm -e gdb ./program", "starts a process in a debugger"),
+        ],
+    ),
+    (
+        "WHEN IT IS SLOW",
+        &[
+            ("mpirun --profile -n 4 ./program", "reports where the time went, and what would help"),
+            (
+                "mpirun --trace run.pftrace -n 4 ./program",
+                "records calls and messages for Perfetto",
+            ),
+            ("mpirun --report-bindings -n 4 ./program", "reports on which cores processes run"),
+        ],
+    ),
+];
+
+/// The overview in section 7: what there is, by tasks.
+fn guide(command: &Command) -> String {
+    let mut roff = head_in("7", "combray", "overview of the MPI library and launcher Combray");
+    roff.control("SH", ["DESCRIPTION"]);
+    roff.text([roman(
+        "Combray is an MPI library with the standard C interface of MPI 5.0 (libmpi_abi.so.1), and a launcher. \
+         Programs in C, C++, Fortran, Python and Rust use it. Programs that were built for MPICH, Intel MPI or Open MPI run \
+         on its libraries libmpi.so.12 and libmpi.so.40.",
+    )]);
+    for (title, items) in GUIDE {
+        roff.control("SH", [*title]);
+        for (line, effect) in *items {
+            item(&mut roff, line, "", effect);
+        }
+    }
+    roff.control("SH", ["COMMANDS"]);
+    for one in command.get_subcommands().filter(|one| !one.is_hide_set()) {
+        let about = one.get_about().map(ToString::to_string).unwrap_or_default();
+        item(&mut roff, &format!("combray-{}(1)", one.get_name()), "", &phrase(&about));
+    }
+    roff.control("SH", ["DOCUMENTATION"]);
+    roff.text([
+        roman("The folder "),
+        italic("share/doc/combray"),
+        roman(" of the installation has all pages for users, by tasks in "),
+        italic("docs/user/README.md"),
+        roman("; each function of MPI has a page in section 3, and "),
+        bold("combray"),
+        roman("(1) lists the variables of the environment."),
+    ]);
+    roff.control("SH", ["SEE ALSO"]);
+    let pages = ["combray", "mpirun", "mpicc", "combray-doctor", "combray-ps"];
+    for name in pages {
+        roff.text([bold(name), roman("(1), ")]);
+    }
+    roff.text([bold("MPI_Init"), roman("(3)")]);
     roff.render()
 }
 
@@ -186,6 +280,28 @@ fn wrapper(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::options;
+
+    #[test]
+    fn options_in_the_overview_exist() {
+        let lines = GUIDE.iter().flat_map(|(_, items)| *items).map(|(line, _)| *line);
+        let mut counted = 0;
+        for line in lines.filter(|line| line.starts_with("mpirun")) {
+            let words = line.split(' ').skip(1).take_while(|word| !word.starts_with("./"));
+            for word in words.filter(|word| word.starts_with('-') && *word != "-e") {
+                assert!(options::find(word).is_some(), "{word} in {line}");
+                counted += 1;
+            }
+        }
+        assert!(counted > 5, "{counted}");
+        for line in GUIDE.iter().flat_map(|(_, items)| *items).map(|(line, _)| *line) {
+            let mut words = line.split(' ');
+            if words.next() == Some("combray") {
+                let name = words.next().unwrap();
+                assert!(crate::command_line().find_subcommand(name).is_some(), "{line}");
+            }
+        }
+    }
 
     #[test]
     fn every_command_has_a_page() {
@@ -213,9 +329,10 @@ mod tests {
         assert!(text("mpiexec").contains("mpiexec [OPTIONS] PROGRAM"), "{}", text("mpiexec"));
         // The fields are name, section, date, version, title.
         for (path, page) in &pages {
-            let name = path.trim_start_matches("man/man1/").trim_end_matches(".1");
-            let head =
-                format!(".TH {name} 1 \"\" \"Combray {}\" Combray\n", env!("CARGO_PKG_VERSION"));
+            let (name, section) = path.rsplit('/').next().unwrap().rsplit_once('.').unwrap();
+            assert_eq!(*path, format!("man/man{section}/{name}.{section}"));
+            let version = env!("CARGO_PKG_VERSION");
+            let head = format!(".TH {name} {section} \"\" \"Combray {version}\" Combray\n");
             assert!(String::from_utf8_lossy(page).contains(&head), "{path}");
         }
     }

@@ -10,6 +10,9 @@ use super::{FRAME_BYTES_MAX, OutputStream};
 /// The size of the length before each frame.
 const LENGTH_BYTES: usize = 4;
 
+/// The maximum length of a text that another program wrote, in an error message.
+const TEXT_BYTES_MAX: usize = 200;
+
 /// Appends the frame that `fill` writes. Returns false, and appends nothing, if it is too long.
 pub(super) fn frame(out: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>)) -> bool {
     let start = out.len();
@@ -48,6 +51,16 @@ impl Frames {
         self.taken += length;
     }
 
+    /// Returns the first line of the bytes that were not consumed yet, if it is text: a program on
+    /// the way to the host, such as Slurm's, wrote it between frames.
+    fn text(&self) -> Option<String> {
+        let line = self.rest().split(|byte| *byte == b'\n').next()?;
+        let line = line.trim_ascii_end();
+        let line = &line[..line.len().min(TEXT_BYTES_MAX)];
+        let is_text = line.iter().all(|byte| matches!(byte, b' '..=b'~'));
+        is_text.then(|| String::from_utf8_lossy(line).into_owned())
+    }
+
     /// Returns the next frame, if it is complete.
     pub(super) fn take(&mut self) -> Result<Option<&[u8]>, String> {
         let rest = &self.bytes[self.taken..];
@@ -56,7 +69,10 @@ impl Frames {
         };
         let length = u32::from_le_bytes(*length) as usize;
         if length > FRAME_BYTES_MAX {
-            return Err(format!("the data is not a frame, or is a frame of {length} bytes"));
+            return Err(match self.text() {
+                Some(text) => format!("another program wrote to it: {text}"),
+                None => format!("the data is not a frame, or is a frame of {length} bytes"),
+            });
         }
         let Some(frame) = rest.get(..length) else { return Ok(None) };
         self.taken += LENGTH_BYTES + length;

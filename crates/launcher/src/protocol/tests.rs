@@ -198,6 +198,22 @@ fn what_may_not_be_sent_is_named_in_words() {
 }
 
 #[test]
+fn text_of_another_program_between_frames_is_shown() {
+    let cancelled = "slurmstepd: error: *** STEP 4.0 ON box2 CANCELLED ***";
+    for (text, expected) in [
+        (format!("{cancelled}\n"), format!("another program wrote to it: {cancelled}")),
+        (
+            "\u{1b}[31mred".into(),
+            "the data is not a frame, or is a frame of 825449243 bytes".into(),
+        ),
+    ] {
+        let mut bytes = encoded(&[]);
+        bytes.extend_from_slice(text.as_bytes());
+        assert_eq!(decoded(&[0], &bytes).unwrap_err(), expected);
+    }
+}
+
+#[test]
 fn what_is_too_long_is_not_sent() {
     let mut bytes = Vec::new();
     assert!(!AgentOrder::Input(vec![0; FRAME_BYTES_MAX]).emit(&mut bytes));

@@ -47,8 +47,8 @@ const LOSS_MAX: Duration = Duration::from_micros(32);
 const YIELDS_TILL_TRIAL: (u32, u32) = (128, 4096);
 
 /// The time for which another waiting process keeps the core, in nanoseconds. Kernel threads keep
-/// it for less than the lower bound. A process that spins for [`SPIN_MAX`] keeps it for less than the
-/// upper one. A program that computes keeps it for its time slice, which is longer (see
+/// it for less than the lower bound. A process that spins for [`SPIN_MAX`] keeps it for less than
+/// the upper one. A program that computes keeps it for its time slice, which is longer (see
 /// [`EXCLUSIVE_WAITS`]).
 const TURN_OF_WAITING_PROCESS: RangeInclusive<u64> = 20_000..=2 * SPIN_MAX.as_nanos() as u64;
 
