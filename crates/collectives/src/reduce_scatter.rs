@@ -80,6 +80,11 @@ impl ShareSizes<'_> {
 /// between operations, and costs more than it gains.
 const SCRATCH_BYTES_MAX: usize = 4 << 20;
 
+/// The largest share, in bytes, for which halving may take more scratch memory. That memory has up
+/// to 1.5 shares for each process, which are then at most two pages, and a page costs less than the
+/// message to each process that the alternatives have.
+const SMALL_SHARE_MAX: usize = 4 << 10;
+
 /// Chooses the algorithm; `operands` counts the elements of all processes in total.
 pub fn choose(member: Member, operands: Operands) -> Algorithm {
     let cost = |one| cost(one, member, operands);
@@ -98,7 +103,11 @@ pub fn cost(algorithm: Algorithm, member: Member, operands: Operands) -> Option<
             return None;
         }
         Algorithm::Shares if operands.commutative && bytes > SCRATCH_BYTES_MAX => return None,
-        Algorithm::Halving if halving_scratch(member, bytes) > SCRATCH_BYTES_MAX => return None,
+        Algorithm::Halving
+            if share > SMALL_SHARE_MAX && halving_scratch(member, bytes) > SCRATCH_BYTES_MAX =>
+        {
+            return None;
+        }
         Algorithm::Star | Algorithm::Binomial => {
             estimate.up(member, algorithm.shape()?, bytes, Some(operands));
             estimate.down(member, Branching::Star, share);

@@ -297,12 +297,12 @@ fn bytes_of(schedule: &Schedule) -> usize {
 
 /// Returns the most that a plan of a call in a large job may take, in bytes, for a process that
 /// leads its machine, and for another one.
-fn most_bytes(function: Function, size: u32) -> [usize; 2] {
+fn most_bytes(function: Function, bytes: usize, size: u32) -> [usize; 2] {
     match function {
         // Leaders of machines, up to some thousand ranks.
         Function::Alltoall => [200_000, 20_000],
-        // Leaders exchange directly.
-        Function::ReduceScatterBlock | Function::ReduceScatter => {
+        // Leaders exchange large shares directly.
+        Function::ReduceScatterBlock | Function::ReduceScatter if bytes > 8 => {
             [10_000 + 150 * size.div_ceil(RANKS_PER_MACHINE) as usize, 10_000]
         }
         _ => [20_000; 2],
@@ -318,8 +318,9 @@ fn plans_of_a_million_processes_are_small_and_made_in_milliseconds() {
         let layout = ProcessLayout::by(size, |rank| rank / RANKS_PER_MACHINE);
         let situation = Situation { layout, cores: RANKS_PER_MACHINE, ..Situation::default() };
         let leader = size / 2 / RANKS_PER_MACHINE * RANKS_PER_MACHINE;
-        for call in [8, 4096].into_iter().flat_map(|bytes| calls_of(size, bytes)) {
-            let most = most_bytes(call.function(), size);
+        let calls = |bytes| calls_of(size, bytes).into_iter().map(move |call| (bytes, call));
+        for (bytes, call) in [8, 4096].into_iter().flat_map(calls) {
+            let most = most_bytes(call.function(), bytes, size);
             for (rank, most) in [leader, leader + 1].into_iter().zip(most) {
                 let member = Member { rank, size, situation: &situation };
                 let make = |_| {
