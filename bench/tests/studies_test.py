@@ -68,6 +68,12 @@ class Showing(unittest.TestCase):
         self.assertTrue(rows[1].endswith("2.00 *"), rows[1])
         self.assertTrue(rows[2].endswith(" -"), rows[2])
 
+    def test_the_ratios_above_one_of_all_studies_are_listed_with_the_slowest_first(self):
+        worse = {"d": {"One": (9.0, 1.0), "Two": (3.0, 1.0), "Three": (2.0, 1.0)}, "e": {"One": (1.0, 0.0), "Two": (2.0, 0.0)}}
+        lines = showing.slower_text(["One", "Two", "Three"], {"first": self.BEST, "second": worse}).splitlines()
+        self.assertEqual(lines, ["ratio above 1.0 in 2 of 3 cases", "  4.50  second d   9.00, Three 2.00",
+                                 "  2.00  first a<b  2.00, Two 1.00"])
+
     def test_a_picture_is_well_formed_and_has_a_mark_for_each_time(self):
         text = showing.picture("T & t", "s", ["One", "Two"], self.BEST, "MB")
         tags = [element.tag.rpartition("}")[2] for element in xml.etree.ElementTree.fromstring(text).iter()]

@@ -26,6 +26,24 @@ def ratio_of(titles: list, by_title: dict):
     return by_title[titles[0]][0] / min(others) if others and titles[0] in by_title else None
 
 
+def slower_text(titles: list, of_studies: dict) -> str:
+    """The cases of all studies in which the first library is slower than the best other, the slowest first, with how
+    many there are of how many."""
+    rows, compared = [], 0
+    for study, best in of_studies.items():
+        for case, by_title in best.items():
+            ratio = ratio_of(titles, by_title)
+            compared += ratio is not None
+            if ratio and ratio > 1:
+                other = min((title for title in titles[1:] if title in by_title), key=lambda title: by_title[title][0])
+                rows.append((ratio, study, case, by_title[titles[0]][0], other, by_title[other][0]))
+    width = max((len(f"{study} {case}") for _, study, case, *_ in rows), default=0)
+    lines = [f"ratio above 1.0 in {len(rows)} of {compared} cases"]
+    lines += [f"{ratio:6.2f}  {study + ' ' + case:<{width}}  {figure:.2f}, {other} {least:.2f}"
+              for ratio, study, case, figure, other, least in sorted(rows, reverse=True)]
+    return "\n".join(lines) + "\n"
+
+
 def mark(kind: int, x: float, y: float) -> str:
     """A mark that differs in shape too, for those who see the colours alike."""
     colour = COLOURS[kind % len(COLOURS)]
