@@ -60,6 +60,16 @@ class Starts(unittest.TestCase):
         self.assertEqual(figures.best, {"case": {"A": (1.5, 1.2)}})
 
 
+    def test_another_library_may_be_late_and_the_judged_one_may_not(self):
+        late = LibraryError("not finished after 20 s; ended")
+        found = [combray(Path("/ours")), combray(Path("/theirs"))]
+        with mock.patch.object(measuring, "build"), mock.patch.object(measuring, "run_start", side_effect=late):
+            figures = measuring.measure(STUDY, found, "test", 20, {library.prefix: str(library.prefix) for library in found})
+        starts = len(STUDY.starts["test"])
+        self.assertEqual((len(figures.failures), len(figures.unfinished)), (starts, starts))
+        self.assertTrue(all(sentence.startswith("/theirs") for sentence in figures.unfinished), figures.unfinished)
+
+
 class Showing(unittest.TestCase):
     BEST = {"a<b": {"One": (2.0, 1.0), "Two": (1.0, 0.5)}, "c": {"One": (3.0, 1.0)}}
 
