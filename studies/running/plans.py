@@ -87,7 +87,8 @@ def multizone() -> Study:
 
 
 def halo() -> Study:
-    # With Open MPI partitioned messages do not end here: in starts of their own they cost no other figures.
+    # With Open MPI partitioned messages do not end here: in starts of their own they cost no
+    # other figures.
     shapes = [(processes, threads, (ways,)) for ways in ("whole", "parts") for processes, threads in ((1, 1), (2, 1), (2, 2), (4, 1))]
     # Numbers along an edge, exchanges, repetitions.
     words = {"test": (20, 20, 1), "quick": (512, 300, 2), "full": (1000, 2000, 3)}

@@ -1,5 +1,5 @@
-// Two ranks that compute, and then rank 1 waits while rank 0 goes on: in phases. For scenarios, which count
-// the energy.
+// Two ranks that compute, and then rank 1 waits while rank 0 goes on: in phases. For scenarios,
+// which count the energy.
 #include <combray.h>
 #include <mpi.h>
 #include <time.h>

@@ -11,8 +11,8 @@ import sys
 DISTANCES = [[10, 16, 22, 28], [16, 10, 28, 22], [22, 28, 10, 16], [28, 22, 16, 10]]
 TOLERANCE = 0.1
 CORES_OF_NODE = 2
-# After how many reads 8 MiB move: moving costs 4000 ns for a KiB, a read saves 20 ns for each unit of distance beyond 10
-# (tests/numa/invented). Powers of two are tried.
+# After how many reads 8 MiB move: moving costs 4000 ns for a KiB, a read saves 20 ns for each unit
+# of distance beyond 10 (tests/numa/invented). Powers of two are tried.
 MOVES = {16: 64, 22: 32, 28: 16}
 
 found = json.load(open(sys.argv[1]))

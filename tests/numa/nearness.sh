@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The checks of `combray bench nearness` inside of the emulated machine (tests/numa/vm): it finds costs again that were
-# made up for each distance, and names the choices that processes then make. Prints "ok NAME" or "FAILED NAME".
-# All is emulated on the machine's own few processors: waits sleep soon (COMBRAY_PREFER=compute), and the made-up costs
-# are far above the real ones.
+# The checks of `combray bench nearness` inside of the emulated machine (tests/numa/vm): it finds
+# costs again that were made up for each distance, and names the choices that processes then make.
+# Prints "ok NAME" or "FAILED NAME". All is emulated on the machine's own few processors: waits
+# sleep soon (COMBRAY_PREFER=compute), and the made-up costs are far above the real ones.
 cd "$(dirname "$(realpath "$0")")/../.." || exit 1
 bin=build/prefix/bin
 export COMBRAY_PREFER=compute

@@ -380,8 +380,8 @@ mod tests {
         assert_eq!(of_last("memory, network"), "2");
     }
 
-    /// The nodes with interfaces are full, and node 0 has two free cores: the last group is together
-    /// on node 3, or, one step nearer to the interfaces, anywhere in their package.
+    /// The nodes with interfaces are full, and node 0 has two free cores: the last group is
+    /// together on node 3, or, one step nearer to the interfaces, anywhere in their package.
     #[test]
     fn the_larger_weight_wins() {
         let of_last = |needs: &str| {
