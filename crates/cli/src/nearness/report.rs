@@ -39,7 +39,7 @@ pub fn text(found: &Nearness) -> String {
 /// Whether pairs of processes that use a rail at the same time share a link.
 fn pairs(one: f64, all: f64) -> String {
     let follows = match all < GROWTH_OF_FREE_LINKS * one {
-        true => "they share the link",
+        true => "they share the link, or cores",
         false => "they do not share a link",
     };
     let (one, all) = (number(one), number(all));
