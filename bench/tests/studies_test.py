@@ -60,6 +60,16 @@ class Starts(unittest.TestCase):
         self.assertEqual(figures.best, {"case": {"A": (1.5, 1.2)}})
 
 
+    def test_another_library_may_be_late_and_the_judged_one_may_not(self):
+        late = LibraryError("not finished after 20 s; ended")
+        found = [combray(Path("/ours")), combray(Path("/theirs"))]
+        with mock.patch.object(measuring, "build"), mock.patch.object(measuring, "run_start", side_effect=late):
+            figures = measuring.measure(STUDY, found, "test", 20, {library.prefix: str(library.prefix) for library in found})
+        starts = len(STUDY.starts["test"])
+        self.assertEqual((len(figures.failures), len(figures.unfinished)), (starts, starts))
+        self.assertTrue(all(sentence.startswith("/theirs") for sentence in figures.unfinished), figures.unfinished)
+
+
 class Showing(unittest.TestCase):
     BEST = {"a<b": {"One": (2.0, 1.0), "Two": (1.0, 0.5)}, "c": {"One": (3.0, 1.0)}}
 
@@ -67,6 +77,12 @@ class Showing(unittest.TestCase):
         rows = showing.text_table(["One", "Two"], self.BEST, "ms (communication)").splitlines()
         self.assertTrue(rows[1].endswith("2.00 *"), rows[1])
         self.assertTrue(rows[2].endswith(" -"), rows[2])
+
+    def test_the_ratios_above_one_of_all_studies_are_listed_with_the_slowest_first(self):
+        worse = {"d": {"One": (9.0, 1.0), "Two": (3.0, 1.0), "Three": (2.0, 1.0)}, "e": {"One": (1.0, 0.0), "Two": (2.0, 0.0)}}
+        lines = showing.slower_text(["One", "Two", "Three"], {"first": self.BEST, "second": worse}).splitlines()
+        self.assertEqual(lines, ["ratio above 1.0 in 2 of 3 cases", "  4.50  second d   9.00, Three 2.00",
+                                 "  2.00  first a<b  2.00, Two 1.00"])
 
     def test_a_picture_is_well_formed_and_has_a_mark_for_each_time(self):
         text = showing.picture("T & t", "s", ["One", "Two"], self.BEST, "MB")

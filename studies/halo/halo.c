@@ -1,6 +1,6 @@
 /* The halo exchange of a grid in two dimensions, nine ways.
  *
- *     mpicc -O2 -fopenmp halo.c -o halo -lm && mpirun -n 4 ./halo [EDGE [EXCHANGES [REPETITIONS]]]
+ *     mpicc -O2 -fopenmp halo.c -o halo -lm && mpirun -n 4 ./halo [WAYS [EDGE [EXCHANGES [REPETITIONS]]]]
  *
  * Each process has a block of EDGE x EDGE numbers with a halo of one on each side, in a periodic grid of
  * processes. Rows are contiguous in memory, columns are not. The ways:
@@ -13,7 +13,9 @@
  *     neighbour    MPI_Neighbor_alltoallw
  *     put          MPI_Put into the neighbours' halos between two MPI_Win_fence
  *     shared       neighbours on one machine read each other's blocks in a shared window
- *     partitioned  messages of contiguous buffers whose parts become ready by thread */
+ *     partitioned  messages of contiguous buffers whose parts become ready by thread
+ *
+ * WAYS is `parts` for the last one, `whole` for the others, or `all`. */
 #define _POSIX_C_SOURCE 200112L
 #include "../study.h"
 #include <omp.h>
@@ -276,16 +278,19 @@ static void close_block(void) {
 
 int main(int argc, char **argv) {
     study_begin("halo", &argc, &argv, MPI_THREAD_MULTIPLE);
-    edge = study_number(argc, argv, 1, 512);
-    int exchanges = study_number(argc, argv, 2, 1000), repetitions = study_number(argc, argv, 3, 1);
+    const char *ways = argc > 1 ? argv[1] : "all";
+    int parts = strcmp(ways, "whole") != 0, whole = strcmp(ways, "parts") != 0;
+    edge = study_number(argc, argv, 2, 512);
+    int exchanges = study_number(argc, argv, 3, 1000), repetitions = study_number(argc, argv, 4, 1);
     threads = omp_get_max_threads();
     width = edge + 2;
-    study_need(edge && edge <= 2000 && edge % threads == 0 && exchanges && repetitions,
-               "halo [EDGE [EXCHANGES [REPETITIONS]]]: an edge of at most 2000 numbers, a multiple of OMP_NUM_THREADS");
+    study_need((!parts || !whole || strcmp(ways, "all") == 0) && edge && edge <= 2000 && edge % threads == 0 && exchanges && repetitions,
+               "halo [WAYS [EDGE [EXCHANGES [REPETITIONS]]]]: ways whole, parts or all; an edge of at most 2000 numbers, a "
+               "multiple of OMP_NUM_THREADS");
     open_block();
     for (int repetition = 0; repetition < repetitions; repetition++)
         for (int way = 0; way < WAYS; way++)
-            if (way != SHARED || theirs[0]) run(way, exchanges);
+            if ((way == PARTITIONED ? parts : whole) && (way != SHARED || theirs[0])) run(way, exchanges);
     close_block();
     return study_end();
 }

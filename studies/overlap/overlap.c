@@ -18,9 +18,14 @@
 enum { ISEND_IRECV, RECEIVER, SENDER, IALLTOALL, IALLREDUCE, CASES };
 static const char *const NAMES[] = {"isend-irecv", "receiver", "sender", "ialltoall", "iallreduce"};
 
-static int numbers, partner;
+static int bytes, numbers, partner;
 static double *sent, *received, *work, work_sum;
 enum { WORK = 4096 };
+
+/* Whether this process computes while the message is underway. */
+static int computes(int way) {
+    return way == RECEIVER ? rank > partner : way == SENDER ? rank < partner : 1;
+}
 
 /* The computation: in the first-level cache, the same steps each time. */
 static void compute(long steps) {
@@ -40,7 +45,7 @@ static void communicate(int way, long steps) {
     if (way == IALLTOALL)
         MPI_Ialltoall(sent, numbers / size, MPI_DOUBLE, received, numbers / size, MPI_DOUBLE, MPI_COMM_WORLD, &requests[0]);
     if (way == IALLREDUCE) MPI_Iallreduce(sent, received, numbers, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, &requests[0]);
-    if (way == RECEIVER ? !sends : way == SENDER ? sends : 1) compute(steps);
+    if (computes(way)) compute(steps);
     MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
 }
 
@@ -70,10 +75,11 @@ static double measure(int way, int rounds, long steps) {
     return study_over_all(MPI_Wtime() - started, MPI_MAX);
 }
 
-static double measure_work(int rounds, long steps) {
+/* Those of the computation alone, by the processes that compute. */
+static double measure_work(int way, int rounds, long steps) {
     MPI_Barrier(MPI_COMM_WORLD);
     double started = MPI_Wtime();
-    for (int round = 0; round < rounds; round++) compute(steps);
+    for (int round = 0; round < rounds && computes(way); round++) compute(steps);
     return study_over_all(MPI_Wtime() - started, MPI_MAX);
 }
 
@@ -83,22 +89,23 @@ static void run(int way, int rounds) {
     measure(way, 2, 0);
     double alone = measure(way, rounds, 0);
     long steps = 1;
-    for (double spent = 0; spent < alone && steps < (1L << 40); steps *= 2) spent = measure_work(rounds, 2 * steps);
+    for (double spent = 0; spent < alone && steps < (1L << 40); steps *= 2) spent = measure_work(way, rounds, 2 * steps);
     /* The last trial took at least as long as the messages: take the right part of it. */
-    double spent = measure_work(rounds, steps);
+    double spent = measure_work(way, rounds, steps);
     steps = (long)ceil((double)steps * alone / spent);
-    spent = measure_work(rounds, steps);
+    spent = measure_work(way, rounds, steps);
     double both = measure(way, rounds, steps);
-    snprintf(name, sizeof name, "%s/messages", NAMES[way]);
+    snprintf(name, sizeof name, "%dK/%s/messages", bytes / 1024, NAMES[way]);
     study_case(name, alone, alone);
-    snprintf(name, sizeof name, "%s/both", NAMES[way]);
+    snprintf(name, sizeof name, "%dK/%s/both", bytes / 1024, NAMES[way]);
     study_case(name, both, both > spent ? both - spent : 0);
     study_verify(NAMES[way], wrong_numbers(way), 0);
 }
 
 int main(int argc, char **argv) {
     study_begin("overlap", &argc, &argv, MPI_THREAD_SINGLE);
-    int bytes = study_number(argc, argv, 1, 1 << 20), rounds = study_number(argc, argv, 2, 50);
+    bytes = study_number(argc, argv, 1, 1 << 20);
+    int rounds = study_number(argc, argv, 2, 50);
     int repetitions = study_number(argc, argv, 3, 1);
     numbers = bytes / (int)sizeof *sent;
     study_need(size % 2 == 0 && numbers >= size && rounds && repetitions,

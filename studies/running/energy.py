@@ -1,10 +1,12 @@
 """What starts cost beside time: the processor time of their processes, and the energy of the machine."""
 
+import os
 import resource
 from dataclasses import dataclass
 from pathlib import Path
 
-COUNTERS = Path("/sys/class/powercap")
+# The folder that profiles use, too.
+COUNTERS = Path(os.environ.get("COMBRAY_ENERGY_COUNTERS") or "/sys/class/powercap")
 
 
 @dataclass(frozen=True)

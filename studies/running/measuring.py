@@ -104,6 +104,7 @@ class Figures:
     def __init__(self):
         self.best = {}  # case -> library title -> (ms, ms of communication), or (MB, MB of the library)
         self.failures = []  # sentences
+        self.unfinished = []  # sentences: what other libraries than the first have not finished in time
         self.passed = 0  # starts whose results were all right
         self.bits = ""  # those of the first start that printed some
         self.used = {}  # (start, round) -> library title -> Used, of starts that came to their end
@@ -147,6 +148,8 @@ def measure(study: Study, found: list, size: str, seconds: float, titles: dict) 
                 except LibraryError as error:
                     failed.add((library.prefix, start))
                     words = " ".join(start.arguments)
-                    figures.failures.append(f"{titles[library.prefix]}, {start.label} {words}: {error}")
-                    say(f"  FAILED: {figures.failures[-1]}")
+                    sentence = f"{titles[library.prefix]}, {start.label} {words}: {error}"
+                    is_late = library is not found[0] and "not finished after" in str(error)
+                    (figures.unfinished if is_late else figures.failures).append(sentence)
+                    say(f"  {'NO RESULT' if is_late else 'FAILED'}: {sentence}")
     return figures

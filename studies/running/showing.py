@@ -16,7 +16,7 @@ def text_table(titles: list, best: dict, figures: str) -> str:
         cells = ["%.2f (%.2f)" % by_title[title] if title in by_title else "-" for title in titles]
         ratio = ratio_of(titles, by_title)
         lines.append(f"{case:<{width}}" + "".join(f"{cell:>22}" for cell in cells)
-                     + (f"{ratio:8.2f}" + (" *" if ratio > 1 else "") if ratio else "       -"))
+                     + (f"{ratio:8.2f}" + (" *" if is_slower(ratio) else "") if ratio else "       -"))
     return "\n".join(lines)
 
 
@@ -24,6 +24,29 @@ def ratio_of(titles: list, by_title: dict):
     """The first library's time divided by the best other's; None if either is missing."""
     others = [by_title[title][0] for title in titles[1:] if title in by_title]
     return by_title[titles[0]][0] / min(others) if others and titles[0] in by_title else None
+
+
+def is_slower(ratio: float) -> bool:
+    """Whether the ratio is above 1.0 as it is printed."""
+    return round(ratio, 2) > 1
+
+
+def slower_text(titles: list, of_studies: dict) -> str:
+    """The cases of all studies in which the first library is slower than the best other, the slowest first, with how
+    many there are of how many."""
+    rows, compared = [], 0
+    for study, best in of_studies.items():
+        for case, by_title in best.items():
+            ratio = ratio_of(titles, by_title)
+            compared += ratio is not None
+            if ratio and is_slower(ratio):
+                other = min((title for title in titles[1:] if title in by_title), key=lambda title: by_title[title][0])
+                rows.append((ratio, study, case, by_title[titles[0]][0], other, by_title[other][0]))
+    width = max((len(f"{study} {case}") for _, study, case, *_ in rows), default=0)
+    lines = [f"ratio above 1.0 in {len(rows)} of {compared} cases"]
+    lines += [f"{ratio:6.2f}  {study + ' ' + case:<{width}}  {figure:.2f}, {other} {least:.2f}"
+              for ratio, study, case, figure, other, least in sorted(rows, reverse=True)]
+    return "\n".join(lines) + "\n"
 
 
 def mark(kind: int, x: float, y: float) -> str:

@@ -54,18 +54,7 @@ expect levels "0 1
 # memory of this machine costs the same.
 export XDG_CACHE_HOME=/tmp/cache
 mkdir -p $XDG_CACHE_HOME/combray
-python3 - >"$XDG_CACHE_HOME/combray/rails-$(hostname).json" <<'END'
-import json, platform, socket
-def curve(ns_per_kib): return [[64 << 10, 64 * ns_per_kib], [16 << 20, (16 << 10) * ns_per_kib]]
-names = ("load, memory", "load, own modified", "store, memory", "store, own modified")
-nodes = {"distances": [{"distance": distance, "curves": {name: curve(cost) for name in names}}
-                       for distance, cost in ((10, 100), (20, 300))],
-         "moving": curve(4000), "thread_ns": 1}
-system = {"page_fault_ns": 1, "copy_call_ns": 1, "copy_page_ns": 1}
-table = {"distances": [], "copy": [], "system": system, "nodes": nodes}
-memory = {"processor": "", "system": "", "seconds": 0, "table": table}
-print(json.dumps({"version": 1, "host": socket.gethostname(), "rails": {}, "memory": memory}))
-END
+python3 tests/numa/invented 10:100 20:300 >"$XDG_CACHE_HOME/combray/rails-$(hostname).json"
 found=$($bin/mpiexec -n 4 $program 2>&1)
 for what in bound allocated interleaved windows split migrated touched used copied; do
     expect "$what" "$what: well" "$(grep "^$what: " <<<"$found")"

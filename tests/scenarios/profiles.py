@@ -1,10 +1,13 @@
 """`combray run --profile` reports where the time of a job went, and what would help."""
 
+import contextlib
 import json
 import os
 import pathlib
 import re
 import tempfile
+import threading
+import time
 
 from harness.scenarios import Skip, alone, needs_combray, run
 
@@ -198,6 +201,61 @@ def what_became_slower_is_reported(runner):
         assert code == 0 and "earlier runs" not in output and not list(pathlib.Path(states).rglob("*.json")), output
 
 
+@contextlib.contextmanager
+def counted_energy(folder, watts):
+    """A folder of counters in the form of the kernel, of a package that takes this power all the time, and of its cores,
+    which are a part of it."""
+    for zone, name in (("intel-rapl:0", "package-0"), ("intel-rapl:0:0", "core")):
+        place = pathlib.Path(folder, zone)
+        place.mkdir()
+        for file, text in (("name", name), ("max_energy_range_uj", 10**12), ("energy_uj", 0)):
+            (place / file).write_text(f"{text}\n")
+    ended = threading.Event()
+
+    def count():
+        begun = time.monotonic()
+        while not ended.wait(0.002):
+            for zone in ("intel-rapl:0", "intel-rapl:0:0"):
+                # Written over: a reader never finds an empty file.
+                with open(pathlib.Path(folder, zone, "energy_uj"), "r+") as file:
+                    file.write(f"{int((time.monotonic() - begun) * watts * 1e6)}\n")
+
+    counter = threading.Thread(target=count)
+    counter.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        counter.join()
+
+
+def energy_is_reported_by_rank_and_phase(runner):
+    """Energy is divided by processor time, and a rank that waits takes none: its wait sleeps."""
+    needs_combray(runner)
+    watts, file = 50.0, runner.build / "energy.json"
+    with tempfile.TemporaryDirectory(dir=runner.build) as folder, counted_energy(folder, watts):
+        job = ["env", f"COMBRAY_ENERGY_COUNTERS={folder}", *runner.mpiexec, "--oversubscribe"]
+        code, output, _ = run([*job, "--profile", str(file), "-n", "2", str(runner.build / "energy")], timeout=60)
+        assert code == 0, output
+        code, page, _ = run([*job, "--profile", "-n", "2", str(runner.build / "energy")], timeout=60)
+        assert code == 0, page
+    told = json.loads(file.read_text())
+    # The counter is written every 2 ms, or later on a busy machine.
+    slack = 0.1 * max(rank["seconds"] for rank in told["ranks"])
+    for rank in told["ranks"]:
+        assert abs(rank["machine_joules"] / watts - rank["seconds"]) < slack, rank
+        assert [phase["name"] for phase in rank["phases"]] == ["even", "uneven"], rank["phases"]
+        for phase in rank["phases"]:
+            assert abs(phase["machine_joules"] / watts - phase["seconds"]) < slack, rank["phases"]
+    whole = re.search(r"^energy of processors and memory: ([\d.]+) J in ", page, re.M)
+    ranks = {rank: float(joules) for rank, joules in re.findall(r"^ *(\d) +([\d.]+) J +[\d.]+ W +\d+ %", page, re.M)}
+    phases = {name: float(joules) for joules, name in re.findall(r"^ *([\d.]+) J +\d+ % +[\d.]+ W +(even|uneven)$", page, re.M)}
+    assert whole and set(ranks) == {"0", "1"} and set(phases) == {"even", "uneven"}, page
+    assert abs(sum(ranks.values()) - float(whole[1])) < 0.02 * float(whole[1]), page
+    # Rank 1 uses 0.2 of 1 s of processor time. With a wait that spins it would use half.
+    assert ranks["1"] < 0.3 * sum(ranks.values()), page
+
+
 def nothing_is_reported_without_it(runner):
     needs_combray(runner)
     code, output, _ = start(runner, 2, "balanced")
@@ -211,5 +269,6 @@ SCENARIOS = [
     a_page_shows_times_and_messages,
     all_is_written_to_a_file,
     what_became_slower_is_reported,
+    energy_is_reported_by_rank_and_phase,
     nothing_is_reported_without_it,
 ]

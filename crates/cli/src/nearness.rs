@@ -46,7 +46,7 @@ struct NearnessOptions {
     json: bool,
     /// For tests: how long accesses and messages take at least, by the distance of the firmware, as
     /// in 10:90:100,20:150:160: nanoseconds of a single access, and of a KiB; a message has the
-    /// latency of 1000 accesses
+    /// latency of 250 accesses
     #[arg(long, value_name = "COSTS", default_value = "")]
     made_up: MadeUpCosts,
 }
@@ -123,7 +123,7 @@ pub fn run(words: &[OsString]) -> Result<i32, String> {
     let distance = |from, to| nodes.as_ref().map_or(10, |nodes| nodes.distance(from, to));
     eprintln!("combray: measuring memory ...");
     let memory = measuring::memory(nodes.as_ref(), (&usable, &all), &options.made_up)?;
-    let rails = rails::measure(&options, &all, distance, &selection)?;
+    let rails = rails::measure(&options, &all, distance)?;
     let found = Nearness {
         host: samples::host(),
         distances: usable

@@ -15,7 +15,7 @@ mod table;
 
 pub use ahead::open_ahead;
 pub use driver::FoundRail;
-pub use networks::{describe_unfitting, found_rails};
+pub use networks::{describe_unfitting, found_rails, possible_rails};
 pub use rails::{PeerConnection, Rails};
 pub use table::{
     Invitation, LocalWay, MACHINE, OpeningTrial, PeerBell, machine_name, machines, open_memory,

@@ -50,6 +50,19 @@ pub fn found_rails(text: &str) -> Result<Vec<FoundRail>, DriverError> {
     Ok(all)
 }
 
+/// Returns the names of the rails to other machines that a process here can have if `COMBRAY_NET`
+/// names them: of all drivers, without those that `text` excludes.
+///
+/// # Errors
+/// The user's configuration makes no sense.
+pub fn possible_rails(text: &str) -> Result<Vec<String>, DriverError> {
+    wanted_networks(text)?;
+    let selection = NetworkSelection::parse(text).map_err(|message| DriverError { message })?;
+    let is_left = |network: &&NetworkDriver| !selection.excludes_driver(network.name);
+    let surveyed = NETWORKS.iter().filter(is_left).flat_map(|network| (network.survey)(&selection));
+    Ok(surveyed.filter(|rail| rail.obstacle.is_none()).map(|rail| rail.name).collect())
+}
+
 /// Describes to users that their configuration selects no network interface of this machine, and
 /// which ones the default would use; `None`: it selects one, or is the default or invalid.
 pub fn describe_unfitting(text: &str) -> Option<String> {
@@ -124,5 +137,13 @@ mod tests {
         assert!(!wanted.is_empty(), "a machine has a loopback interface");
         assert!(!wanted.iter().any(is_unnamed), "{wanted:?}");
         assert!(unwanted.len() == wanted.len() && unwanted.iter().all(is_unnamed), "{unwanted:?}");
+    }
+
+    #[test]
+    fn possible_rails_are_of_all_drivers_that_are_not_excluded() {
+        assert_eq!(possible_rails("tcp:lo").unwrap(), ["tcp:lo"]);
+        let rails = possible_rails("^tcp").unwrap();
+        assert!(!rails.iter().any(|name| name.starts_with("tcp:")), "{rails:?}");
+        assert!(possible_rails("ehter:eth0").is_err());
     }
 }

@@ -29,7 +29,7 @@ pub use driver::{Doorbell, ProgramState, RegionAccess, RegionError, Regions};
 pub use drivers::machine_name;
 pub use drivers::{
     FoundRail, Invitation, LocalWay, OpeningTrial, PeerBell, describe_unfitting, found_rails,
-    open_ahead, open_memory, share_memory, try_opening,
+    open_ahead, open_memory, possible_rails, share_memory, try_opening,
 };
 pub use gathering::TrafficClass;
 pub use guidance::{JobSettings, preferences};

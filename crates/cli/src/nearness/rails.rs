@@ -5,8 +5,7 @@ use std::env;
 use std::process::{Command, Stdio};
 
 use base::variables;
-use driver_tcp::{NetworkSelection, usable};
-use runtime::machine;
+use runtime::{configuration, machine};
 use serde::{Deserialize, Serialize};
 
 use super::NearnessOptions;
@@ -24,6 +23,8 @@ pub struct RailNearness {
     pub is_inside: bool,
     /// By subject.
     pub measured: Vec<NodeMatrix>,
+    /// The bandwidth of one pair of processes, and that of [`PAIRS`] at once together, in GB/s.
+    pub bandwidth_of_pairs: Option<[f64; 2]>,
     /// Why nothing was measured.
     pub obstacle: Option<String>,
 }
@@ -38,6 +39,16 @@ struct Line {
     sent_gb_per_s: f64,
 }
 
+/// The line of the benchmark program about several pairs of processes.
+#[derive(Deserialize)]
+struct Saturation {
+    #[serde(rename = "bandwidth_MB_per_s")]
+    mb_per_s: f64,
+}
+
+/// How many pairs of processes use a rail at the same time, to find out whether they share a link.
+pub const PAIRS: usize = 2;
+
 /// What each line with measurements has.
 const RECORD: &str = "\"record\":\"nearness\"";
 
@@ -47,12 +58,12 @@ const SUBJECTS: [(&str, &str); 3] =
 /// The name of the rail between processes of one machine.
 const NEAR: &str = "shm";
 
-/// Measures shared memory, and the rails that the options name, or that lead to the named hosts.
+/// Measures shared memory, and the rails that the options name, or with hosts all rails of this
+/// machine to others.
 pub fn measure(
     options: &NearnessOptions,
     nodes: &[u32],
     distance: impl Fn(u32, u32) -> u64,
-    selection: &NetworkSelection,
 ) -> Result<Vec<RailNearness>, String> {
     let program = prefix::find()?.join("lib/combray/combray-bench");
     if !program.exists() {
@@ -65,9 +76,9 @@ pub fn measure(
         (false, _) => options.rails.clone(),
         (true, None) => vec![NEAR.to_owned()],
         (true, Some(_)) => {
-            let interfaces = usable(selection).into_iter();
-            let tcp = interfaces.map(|interface| format!("tcp:{}", interface.name));
-            [NEAR.to_owned()].into_iter().chain(tcp).collect()
+            let rails = runtime::possible_rails(&configuration::networks());
+            let rails = rails.map_err(|error| error.message)?;
+            [NEAR.to_owned()].into_iter().chain(rails).collect()
         }
     };
     let mut found = Vec::new();
@@ -93,14 +104,26 @@ pub fn measure(
             name,
             node,
             measured: Vec::new(),
+            bandwidth_of_pairs: None,
             obstacle: None,
         };
-        match output_of(options, &rail, &program, &made_up) {
+        let [latency, kib] = &made_up;
+        let costs = ["--made-up-latency", latency, "--made-up-kib", kib];
+        let words: Vec<&str> =
+            ["nearness", "--batches", BATCHES].into_iter().chain(costs).collect();
+        match output_of(options, &rail, &program, 1, &words) {
             Ok(output) if !output.contains(RECORD) => {
                 let obstacle = "the system lets this process place no memory (mbind)";
                 rail.obstacle = Some(obstacle.to_owned());
             }
-            Ok(output) => rail.measured = matrices(&output),
+            Ok(output) => {
+                rail.measured = matrices(&output);
+                let of = |pairs| {
+                    let words = ["saturation", "--batches", BATCHES];
+                    bandwidth(&output_of(options, &rail, &program, pairs, &words).ok()?)
+                };
+                rail.bandwidth_of_pairs = of(1).zip(of(PAIRS)).map(|(one, all)| [one, all]);
+            }
             Err(obstacle) => rail.obstacle = Some(obstacle),
         }
         found.push(rail);
@@ -108,12 +131,13 @@ pub fn measure(
     Ok(found)
 }
 
-/// Runs the benchmark program on two processes, of which the first may run anywhere.
+/// Runs the benchmark program on so many pairs of processes that may run anywhere.
 fn output_of(
     options: &NearnessOptions,
     rail: &RailNearness,
     program: &std::path::Path,
-    [latency, kib]: &[String; 2],
+    pairs: usize,
+    benchmark: &[&str],
 ) -> Result<String, String> {
     let own = env::current_exe().map_err(|cause| format!("this program is not found: {cause}"))?;
     let mut command = Command::new(own);
@@ -124,7 +148,7 @@ fn output_of(
     }
     match &options.hosts {
         Some(hosts) if !is_near => {
-            command.arg("--hosts").arg(hosts);
+            command.arg("--hosts").arg(hosts).args(["-N", &pairs.to_string()]);
             if let Some(agent) = &options.launch_agent {
                 command.arg("--launch-agent").arg(agent);
             }
@@ -132,19 +156,19 @@ fn output_of(
         _ => {}
     }
     let words = |command: &mut Command| {
-        command.arg(program).args(["nearness", "--json", "--batches", BATCHES, "--sizes", BYTES]);
-        command.args(["--made-up-latency", latency, "--made-up-kib", kib]);
+        command.arg(program).args(benchmark).args(["--json", "--sizes", BYTES]);
     };
     if rail.is_inside {
         for name in ["near", "other"] {
             if name == "other" {
                 command.arg(":");
             }
-            command.args(["-n", "1", "-env", &format!("{}={name}", variables::NODE)]);
+            let node = format!("{}={name}", variables::NODE);
+            command.args(["-n", &pairs.to_string(), "-env", &node]);
             words(&mut command);
         }
     } else {
-        command.args(["-n", "2"]);
+        command.args(["-n", &(2 * pairs).to_string()]);
         words(&mut command);
     }
     let output = command.stdin(Stdio::null()).output().map_err(|cause| cause.to_string())?;
@@ -165,7 +189,13 @@ const BATCHES: &str = "15";
 const BYTES: &str = "512K";
 
 /// The made-up latency of a message, in made-up accesses.
-const ACCESSES_OF_MESSAGE: u64 = 1000;
+const ACCESSES_OF_MESSAGE: u64 = 250;
+
+/// The bandwidth that the benchmark program has found with all its pairs, in GB/s.
+fn bandwidth(output: &str) -> Option<f64> {
+    let line = output.lines().find(|line| line.contains("\"benchmark\":\"saturation\""))?;
+    serde_json::from_str::<Saturation>(line).ok().map(|found| found.mb_per_s / 1e3)
+}
 
 /// The results of the benchmark program.
 fn matrices(output: &str) -> Vec<NodeMatrix> {
@@ -210,5 +240,14 @@ mod tests {
         assert_eq!(received.values, [[Some(8.0), Some(4.0)], [Some(4.0), None]]);
         assert_eq!((received.processes, received.memories), (vec![0, 2], vec![0, 2]));
         assert_eq!(sent.values[0][1], Some(4.0));
+    }
+
+    #[test]
+    fn the_bandwidth_of_pairs_is_read() {
+        let line = "{\"record\":\"result\",\"benchmark\":\"saturation\",\"processes\":4,\
+                    \"bandwidth_MB_per_s\":312.5}";
+        let header = "{\"record\":\"header\"}";
+        assert_eq!(bandwidth(&format!("{header}\n{line}\n")), Some(0.3125));
+        assert_eq!(bandwidth(header), None);
     }
 }

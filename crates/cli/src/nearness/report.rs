@@ -5,6 +5,7 @@ use std::fmt::Write;
 use super::Nearness;
 use super::analysis::{LevelSpread, NodeMatrix};
 use super::decisions::{MOVED_BYTES, NodeDecision};
+use super::rails::PAIRS;
 
 /// Returns the text.
 pub fn text(found: &Nearness) -> String {
@@ -28,9 +29,25 @@ pub fn text(found: &Nearness) -> String {
             Some(obstacle) => _ = writeln!(text, "  not measured: {obstacle}"),
             None => rail.measured.iter().for_each(|matrix| text += &table(matrix)),
         }
+        if let Some([one, all]) = rail.bandwidth_of_pairs {
+            text += &pairs(one, all);
+        }
     }
     text + "\n" + &decisions(found)
 }
+
+/// Whether pairs of processes that use a rail at the same time share a link.
+fn pairs(one: f64, all: f64) -> String {
+    let follows = match all < GROWTH_OF_FREE_LINKS * one {
+        true => "they share the link, or cores",
+        false => "they do not share a link",
+    };
+    let (one, all) = (number(one), number(all));
+    format!("  one pair of processes sends {one} GB/s, {PAIRS} at once {all} GB/s: {follows}\n")
+}
+
+/// If the bandwidth of [`PAIRS`] pairs is at least so many times that of one, no link limits them.
+const GROWTH_OF_FREE_LINKS: f64 = 1.5;
 
 fn table(matrix: &NodeMatrix) -> String {
     let mut text = format!("  {}, {}", matrix.subject, matrix.unit);
@@ -205,6 +222,12 @@ mod tests {
         let two = text(&found(&[0, 1], |from, to| 90.0 + f64::from(from + to)));
         assert!(two.contains("uniform, 91.0 ns wherever it is"), "{two}");
         assert!(two.contains("Measured, all memory is equally near."), "{two}");
+    }
+
+    #[test]
+    fn pairs_that_share_a_link_are_reported() {
+        assert!(pairs(1.2, 1.3).contains("2 at once 1.30 GB/s: they share the link"));
+        assert!(pairs(1.2, 2.3).contains("they do not share a link"));
     }
 
     #[test]

@@ -380,6 +380,21 @@ mod tests {
         assert_eq!(of_last("memory, network"), "2");
     }
 
+    /// The nodes with interfaces are full, and node 0 has two free cores: the last group is
+    /// together on node 3, or, one step nearer to the interfaces, anywhere in their package.
+    #[test]
+    fn the_larger_weight_wins() {
+        let of_last = |needs: &str| {
+            let full = |ranks| format!("{ranks}: network:9, memory:9; ");
+            let all = ["0-7", "8-15", "16-23"].map(full).concat();
+            let text = format!("{all}24-29: network; 30-33: {needs}");
+            let all = nodes("many-chiplets", 64, &text);
+            all.split(' ').skip(30).take(4).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(of_last("memory:5, network"), "3 3 3 3");
+        assert_eq!(of_last("memory, network:5"), "0 0 3 3");
+    }
+
     #[test]
     fn needs_without_ranks_are_those_of_all() {
         let all = |text| nodes("two-sockets", 8, text);
