@@ -209,10 +209,11 @@ impl<'a> TimeEstimate<'a> {
     }
 
     /// Adds that a root copies its own block of `bytes` bytes, after the messages of others have
-    /// arrived. No line of it moves from core to core, so it takes half as long as a copy into a
-    /// slot.
+    /// arrived. No line of it moves from core to core, so it takes at most half as long as a copy
+    /// into a slot, and no longer than a copy among processes of one core.
     pub fn own_block(&mut self, bytes: usize) {
-        self.work(1, bytes, self.situation.costs.slot_ps / 2);
+        let costs = &self.situation.costs;
+        self.work(1, bytes, costs.own_slot_ps.min(costs.slot_ps / 2));
     }
 
     /// Adds that `active` processes of one machine copy `bytes` bytes each into slots of a board,
@@ -221,16 +222,22 @@ impl<'a> TimeEstimate<'a> {
         self.work(active, bytes, self.slot_ps());
     }
 
-    /// Returns the cost of each byte of a slot, in picoseconds. Where processes take turns on
-    /// cores, some of those that use the slot are on one core, whose caches hold its lines.
+    /// Returns the cost of each byte of a slot, in picoseconds.
     fn slot_ps(&self) -> u64 {
-        let costs = &self.situation.costs;
+        self.shared_ps(self.situation.costs.slot_ps)
+    }
+
+    /// Returns the cost of each byte of shared memory that costs `across` picoseconds between two
+    /// cores. Where processes take turns on cores, some of those that use it are on one core, whose
+    /// caches hold its lines.
+    fn shared_ps(&self, across: u64) -> u64 {
         if !self.situation.oversubscribed {
-            return costs.slot_ps;
+            return across;
         }
+        let own = self.situation.costs.own_slot_ps.min(across);
         let others = u64::from(self.situation.layout.largest()).saturating_sub(1).max(1);
         let near = (self.situation.load() - 1).min(others);
-        (near * costs.own_slot_ps + (others - near) * costs.slot_ps) / others
+        (near * own + (others - near) * across) / others
     }
 
     /// Adds that `active` processes of one machine begin to read `slots` slots each.
@@ -378,7 +385,7 @@ impl<'a> TimeEstimate<'a> {
         let costs = &self.situation.costs;
         let all = bytes as u128;
         let (packet, way) = (nanoseconds(costs.packet_ns), nanoseconds(costs.latency_ns));
-        let copied = packet + all * u128::from(costs.copy_ps);
+        let copied = packet + all * u128::from(self.shared_ps(costs.copy_ps));
         let packets =
             Price { sender: copied, way, receiver: copied, is_answered: false, is_piped: false };
         let announced = if self.situation.oversubscribed {
