@@ -49,7 +49,7 @@ pub(crate) type HostFunction = unsafe extern "C" fn(*mut c_void);
 /// the library checks them.
 pub(crate) trait Api: Send + Sync {
     /// Returns the scope that an address belongs to; none if the processor addresses it.
-    fn scope_of(&self, address: usize) -> Option<usize>;
+    fn scope_of(&self, address: usize) -> Result<Option<usize>, ApiError>;
 
     /// Makes a scope that of the calling thread; returns what [`leave`](Self::leave) needs.
     fn enter(&self, scope: usize) -> Result<usize, ApiError>;
@@ -177,6 +177,26 @@ impl ApiError {
     /// The version of the library has no such function.
     pub(crate) fn missing(library: &'static str, function: &'static str) -> Self {
         Self { library, function, outcome: -1, name: "nothing: this version lacks it".to_owned() }
+    }
+
+    /// Whether a question about an address has failed because the library is not in use, or knows
+    /// nothing of the address: no device has such memory. Both vendors have these numbers.
+    pub(crate) fn means_no_device_memory(&self) -> bool {
+        const INVALID_VALUE: i32 = 1;
+        const NOT_INITIALIZED: i32 = 3;
+        const DEINITIALIZED: i32 = 4;
+        const NO_DEVICE: i32 = 100;
+        const INVALID_DEVICE: i32 = 101;
+        const INVALID_CONTEXT: i32 = 201;
+        matches!(
+            self.outcome,
+            INVALID_VALUE
+                | NOT_INITIALIZED
+                | DEINITIALIZED
+                | NO_DEVICE
+                | INVALID_DEVICE
+                | INVALID_CONTEXT
+        )
     }
 
     /// Whether the stream or event is one of a state of the device that the program has ended. Both

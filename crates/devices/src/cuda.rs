@@ -68,22 +68,18 @@ impl Cuda {
     }
 
     /// Returns the primary context of a device, if the program uses it.
-    fn primary_context(&self, ordinal: Ordinal) -> Option<Context> {
+    fn primary_context(&self, ordinal: Ordinal) -> Result<Option<Context>, ApiError> {
         let (mut flags, mut is_active, mut context) = (0, 0, ptr::null_mut());
-        // It is retained only to find its address, so that the program can still end it.
-        // SAFETY: the places have the documented types. Retaining a context that is active creates
-        // none, and it is released as often as it was retained.
-        unsafe {
-            let state = (self.functions.primary_state)(ordinal, &raw mut flags, &raw mut is_active);
-            if state != SUCCESS || is_active == 0 {
-                return None;
-            }
-            if (self.functions.primary_retain)(&raw mut context, ordinal) != SUCCESS {
-                return None;
-            }
-            (self.functions.primary_release)(ordinal);
+        let (flags, active) = (&raw mut flags, &raw mut is_active);
+        call!(self, primary_state, "cuDevicePrimaryCtxGetState", ordinal, flags, active)?;
+        if is_active == 0 {
+            return Ok(None);
         }
-        Some(context)
+        // It is retained only to find its address, so that the program can still end it. To retain
+        // a context that is active creates none, and it is released as often as it was retained.
+        call!(self, primary_retain, "cuDevicePrimaryCtxRetain", &raw mut context, ordinal)?;
+        call!(self, primary_release, "cuDevicePrimaryCtxRelease", ordinal)?;
+        Ok(Some(context))
     }
 
     fn streams(&self, function: &'static str) -> Result<&StreamFunctions, ApiError> {
@@ -160,7 +156,7 @@ impl Cuda {
 }
 
 impl Api for Cuda {
-    fn scope_of(&self, address: usize) -> Option<usize> {
+    fn scope_of(&self, address: usize) -> Result<Option<usize>, ApiError> {
         let (mut context, mut kind): (Context, c_uint) = (ptr::null_mut(), 0);
         let (mut is_managed, mut ordinal): (c_uint, c_int) = (0, -1);
         let attributes = [
@@ -175,16 +171,20 @@ impl Api for Cuda {
             (&raw mut is_managed).cast(),
             (&raw mut ordinal).cast(),
         ];
-        self.attributes(address, attributes, values).ok()?;
+        match self.attributes(address, attributes, values) {
+            Ok(()) => {}
+            Err(error) if error.means_no_device_memory() => return Ok(None),
+            Err(error) => return Err(error),
+        }
         if kind != MEMORY_DEVICE && is_managed == 0 {
-            return None;
+            return Ok(None);
         }
         // Memory of pools and mapped memory belong to no context.
         let context = match context.is_null() {
-            true => self.primary_context(ordinal).unwrap_or(ptr::null_mut()),
+            true => self.primary_context(ordinal)?.unwrap_or(ptr::null_mut()),
             false => context,
         };
-        Some(context.expose_provenance())
+        Ok(Some(context.expose_provenance()))
     }
 
     fn enter(&self, scope: usize) -> Result<usize, ApiError> {

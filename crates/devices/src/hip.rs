@@ -150,14 +150,18 @@ impl Hip {
 }
 
 impl Api for Hip {
-    fn scope_of(&self, address: usize) -> Option<usize> {
+    fn scope_of(&self, address: usize) -> Result<Option<usize>, ApiError> {
         let (mut kind, mut is_managed, mut ordinal): (c_uint, c_uint, c_int) = (0, 0, -1);
         let attributes = [ATTRIBUTE_MEMORY_TYPE, ATTRIBUTE_IS_MANAGED, ATTRIBUTE_DEVICE_ORDINAL];
         let values =
             [(&raw mut kind).cast(), (&raw mut is_managed).cast(), (&raw mut ordinal).cast()];
-        self.attributes(address, attributes, values).ok()?;
+        match self.attributes(address, attributes, values) {
+            Ok(()) => {}
+            Err(error) if error.means_no_device_memory() => return Ok(None),
+            Err(error) => return Err(error),
+        }
         let is_distant = kind == MEMORY_DEVICE || is_managed != 0;
-        if is_distant { usize::try_from(ordinal).ok() } else { None }
+        Ok(if is_distant { usize::try_from(ordinal).ok() } else { None })
     }
 
     fn enter(&self, scope: usize) -> Result<usize, ApiError> {

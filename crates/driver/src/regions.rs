@@ -82,6 +82,9 @@ pub enum RegionError {
     NotReadable,
     /// The memory of that process cannot be reached; the text gives the reason.
     Unreachable(String),
+    /// The region is memory that processors do not address, and cannot be reached from this buffer;
+    /// the text gives the reason.
+    OtherMemory(String),
 }
 
 impl fmt::Display for RegionError {
@@ -100,6 +103,9 @@ impl fmt::Display for RegionError {
             }
             Self::Unreachable(why) => {
                 write!(f, "the memory of that process cannot be reached: {why}")
+            }
+            Self::OtherMemory(why) => {
+                write!(f, "the memory of a device cannot be reached from this buffer: {why}")
             }
         }
     }

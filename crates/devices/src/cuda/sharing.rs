@@ -101,8 +101,9 @@ impl Cuda {
     }
 
     fn unmap(&self, address: u64, bytes: usize) {
-        let _ = call!(self, unmap, "cuMemUnmap", address, bytes);
-        let _ = call!(self, unreserve, "cuMemAddressFree", address, bytes);
+        // Addresses that are mapped stay reserved.
+        let _ = call!(self, unmap, "cuMemUnmap", address, bytes)
+            .and_then(|()| call!(self, unreserve, "cuMemAddressFree", address, bytes));
     }
 
     fn import_from_pool(

@@ -1,6 +1,6 @@
 // The runtime library of CUDA on a machine without a device, with the functions that the Intel MPI
 // Benchmarks look up in it (tests/imb). As the real one it uses the driver's library, of
-// libcuda.so.1.c, and the primary context of the device.
+// tests/c/libcuda.so.1.c, and the primary context of the device.
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,6 +15,7 @@ int cuMemAlloc_v2(uintptr_t *, size_t);
 int cuMemAllocHost_v2(void **, size_t);
 int cuMemAllocManaged(uintptr_t *, size_t, unsigned);
 int cuMemFree_v2(uintptr_t);
+int cuMemFreeHost(void *);
 int cuPointerGetAttributes(unsigned, const int *, void **, uintptr_t);
 int cuStreamCreate(void **, unsigned);
 int cuStreamSynchronize(void *);
@@ -55,7 +56,7 @@ int cudaMallocManaged(void **memory, size_t bytes, unsigned flags) {
 
 int cudaFree(void *memory) { return memory ? cuMemFree_v2((uintptr_t)memory) : 0; }
 
-int cudaFreeHost(void *memory) { return cudaFree(memory); }
+int cudaFreeHost(void *memory) { return memory ? cuMemFreeHost(memory) : 0; }
 
 int cudaStreamCreate(void **stream) {
     int failed = begin();
