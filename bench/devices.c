@@ -1,6 +1,7 @@
 // Messages between memory of devices beside plain copies of the driver (bench/devices): it needs
 // nothing of CUDA to compile, and runs with any MPI library. Times are of one message or copy, in
-// microseconds: the best of five series. Rank 0 prints rows: what, bytes, microseconds.
+// microseconds: the best of five series. Rank 0 prints rows: what, bytes, microseconds. With an
+// argument there are few rounds, to try the program.
 #include <mpi.h>
 
 #include <dlfcn.h>
@@ -30,7 +31,7 @@ static const size_t LENGTHS[] = {8, 64 << 10, 1 << 20, 16 << 20, 64 << 20};
 enum { LENGTH_COUNT = sizeof LENGTHS / sizeof *LENGTHS };
 #define LENGTH_MAX LENGTHS[LENGTH_COUNT - 1]
 
-static int rank, size;
+static int rank, size, is_trial;
 static void *stream;
 // Memory that has a handle, that of the default pool, which has none, and the processor's.
 static uintptr_t own[2], of_pool[2];
@@ -99,9 +100,9 @@ static void host_allreduce(size_t bytes) {
 
 // The work is that of `ranks` ranks, and takes `parts` messages.
 static void measure(const char *name, work of, int ranks, int parts, size_t bytes) {
-    int rounds = bytes > (1 << 20) ? 10 : bytes > 4096 ? 100 : 500;
+    int rounds = is_trial ? 2 : bytes > (1 << 20) ? 10 : bytes > 4096 ? 100 : 500;
     double best = 1e9;
-    for (int series = 0; series < SERIES; series++) {
+    for (int series = is_trial ? SERIES - 1 : 0; series < SERIES; series++) {
         MPI_Barrier(MPI_COMM_WORLD);
         if (rank < ranks) of(bytes);
         MPI_Barrier(MPI_COMM_WORLD);
@@ -137,6 +138,7 @@ static void check(const char *name, uintptr_t from, uintptr_t into, work of) {
 
 int main(int argc, char **argv) {
     find_driver();
+    is_trial = argc > 1;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);

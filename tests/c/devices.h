@@ -1,5 +1,5 @@
-// Memory of the kinds that programs with graphics processors use: on fake_devices.h, or on a device,
-// with the driver's own library loaded first (bench/devices). Then nothing is counted.
+// Memory of the kinds that programs with graphics processors use: on fake_devices.h, or on a
+// device, with the driver's own library loaded first (bench/devices). Then nothing is counted.
 #ifndef DEVICES_H
 #define DEVICES_H
 

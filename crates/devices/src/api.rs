@@ -179,26 +179,6 @@ impl ApiError {
         Self { library, function, outcome: -1, name: "nothing: this version lacks it".to_owned() }
     }
 
-    /// Whether a question about an address has failed because the library is not in use, or knows
-    /// nothing of the address: no device has such memory. Both vendors have these numbers.
-    pub(crate) fn means_no_device_memory(&self) -> bool {
-        const INVALID_VALUE: i32 = 1;
-        const NOT_INITIALIZED: i32 = 3;
-        const DEINITIALIZED: i32 = 4;
-        const NO_DEVICE: i32 = 100;
-        const INVALID_DEVICE: i32 = 101;
-        const INVALID_CONTEXT: i32 = 201;
-        matches!(
-            self.outcome,
-            INVALID_VALUE
-                | NOT_INITIALIZED
-                | DEINITIALIZED
-                | NO_DEVICE
-                | INVALID_DEVICE
-                | INVALID_CONTEXT
-        )
-    }
-
     /// Whether the stream or event is one of a state of the device that the program has ended. Both
     /// vendors have these numbers.
     pub(crate) fn is_of_past_state(&self) -> bool {
@@ -206,6 +186,26 @@ impl ApiError {
         const CONTEXT_IS_DESTROYED: i32 = 709;
         matches!(self.outcome, INVALID_HANDLE | CONTEXT_IS_DESTROYED)
     }
+}
+
+/// Whether the outcome of a question about an address says that the library is not in use, or knows
+/// nothing of the address: no device has such memory. Both vendors have these numbers.
+pub(crate) fn means_no_device_memory(outcome: c_int) -> bool {
+    const INVALID_VALUE: c_int = 1;
+    const NOT_INITIALIZED: c_int = 3;
+    const DEINITIALIZED: c_int = 4;
+    const NO_DEVICE: c_int = 100;
+    const INVALID_DEVICE: c_int = 101;
+    const INVALID_CONTEXT: c_int = 201;
+    matches!(
+        outcome,
+        INVALID_VALUE
+            | NOT_INITIALIZED
+            | DEINITIALIZED
+            | NO_DEVICE
+            | INVALID_DEVICE
+            | INVALID_CONTEXT
+    )
 }
 
 /// Declares the table of a library's functions, which all return a number. In each row: the name of

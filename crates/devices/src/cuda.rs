@@ -9,7 +9,9 @@ use std::ptr;
 
 use sys::library::LoadedLibrary;
 
-use crate::api::{Api, ApiError, HostFunction, Rows, Side, apart, call, pointer};
+use crate::api::{
+    Api, ApiError, HostFunction, Rows, Side, apart, call, means_no_device_memory, pointer,
+};
 use crate::record::{Allocation, Handle};
 use crate::{DeviceDescription, ProcessesOfDevice};
 use driver::{
@@ -54,17 +56,18 @@ impl Cuda {
         })
     }
 
-    /// Asks for attributes of an address; false if the driver does not know them.
+    /// Asks for attributes of an address.
     fn attributes<const COUNT: usize>(
         &self,
         address: usize,
         attributes: [c_int; COUNT],
         mut values: [*mut c_void; COUNT],
-    ) -> Result<(), ApiError> {
+    ) -> Outcome {
         let (names, places) = (attributes.as_ptr(), values.as_mut_ptr());
-        // As many attributes as values, each of the attribute's type. Any address may be asked for.
         let (count, address) = (COUNT as c_uint, address as u64);
-        call!(self, pointer_attributes, "cuPointerGetAttributes", count, names, places, address)
+        // SAFETY: as many attributes as values, each of the attribute's type. Any address may be
+        // asked for.
+        unsafe { (self.functions.pointer_attributes)(count, names, places, address) }
     }
 
     /// Returns the primary context of a device, if the program uses it.
@@ -171,11 +174,11 @@ impl Api for Cuda {
             (&raw mut is_managed).cast(),
             (&raw mut ordinal).cast(),
         ];
-        match self.attributes(address, attributes, values) {
-            Ok(()) => {}
-            Err(error) if error.means_no_device_memory() => return Ok(None),
-            Err(error) => return Err(error),
+        let outcome = self.attributes(address, attributes, values);
+        if means_no_device_memory(outcome) {
+            return Ok(None);
         }
+        self.checked("cuPointerGetAttributes", outcome)?;
         if kind != MEMORY_DEVICE && is_managed == 0 {
             return Ok(None);
         }
@@ -256,7 +259,8 @@ impl Api for Cuda {
         let (mut base, mut bytes, mut id) = (0, 0, 0_u64);
         let (places, start) = ((&raw mut base, &raw mut bytes), address as u64);
         call!(self, address_range, "cuMemGetAddressRange", places.0, places.1, start)?;
-        self.attributes(address, [ATTRIBUTE_BUFFER_ID], [(&raw mut id).cast()])?;
+        let outcome = self.attributes(address, [ATTRIBUTE_BUFFER_ID], [(&raw mut id).cast()]);
+        self.checked("cuPointerGetAttributes", outcome)?;
         Ok(Allocation { id, base: base as usize, bytes })
     }
 

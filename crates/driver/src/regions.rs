@@ -82,8 +82,7 @@ pub enum RegionError {
     NotReadable,
     /// The memory of that process cannot be reached; the text gives the reason.
     Unreachable(String),
-    /// The region is memory that processors do not address, and cannot be reached from this buffer;
-    /// the text gives the reason.
+    /// Processors do not address the region, and this buffer cannot reach it, for that reason.
     OtherMemory(String),
 }
 
@@ -104,9 +103,7 @@ impl fmt::Display for RegionError {
             Self::Unreachable(why) => {
                 write!(f, "the memory of that process cannot be reached: {why}")
             }
-            Self::OtherMemory(why) => {
-                write!(f, "the memory of a device cannot be reached from this buffer: {why}")
-            }
+            Self::OtherMemory(why) => write!(f, "this buffer cannot reach it: {why}"),
         }
     }
 }
