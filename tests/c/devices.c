@@ -674,8 +674,10 @@ int main(int argc, char **argv) {
     MPI_Cart_create(MPI_COMM_WORLD, 1, &a.size, &periodic, 0, &a.ring);
     MPI_Op_create(add_elements, 1, &joined);
     if (all == transfers) {
-        char name[40];
-        snprintf(name, sizeof name, "devices-of-%d", a.size);
+        // devices_hip.c may run beside.
+        const char *program = strrchr(argv[0], '/') ? strrchr(argv[0], '/') + 1 : argv[0];
+        char name[80];
+        snprintf(name, sizeof name, "%.60s-of-%d", program, a.size);
         MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE,
                       MPI_INFO_NULL, &file);
     }
