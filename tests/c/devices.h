@@ -1,4 +1,5 @@
-// Memory of the kinds that programs with graphics processors use, on fake_devices.h.
+// Memory of the kinds that programs with graphics processors use: on fake_devices.h, or on a
+// device, with the driver's own library loaded first (bench/devices). Then nothing is counted.
 #ifndef DEVICES_H
 #define DEVICES_H
 
@@ -21,6 +22,9 @@ DRIVER(int, cuMemAllocAsync, uintptr_t *, size_t, void *);
 DRIVER(int, cuMemAllocManaged, uintptr_t *, size_t, unsigned);
 DRIVER(int, cuMemAllocHost_v2, void **, size_t);
 DRIVER(int, cuMemFree_v2, uintptr_t);
+DRIVER(int, cuMemFreeHost, void *);
+DRIVER(int, cuDeviceGetCount, int *);
+DRIVER(int, cuStreamSynchronize, void *);
 DRIVER(int, cuMemcpyDtoH_v2, void *, uintptr_t, size_t);
 DRIVER(int, cuMemcpyHtoD_v2, uintptr_t, const void *, size_t);
 DRIVER(int, cuMemCreate, uint64_t *, size_t, const void *, uint64_t);
@@ -29,6 +33,8 @@ DRIVER(int, cuMemAddressReserve, uintptr_t *, size_t, size_t, uintptr_t, uint64_
 DRIVER(int, cuMemAddressFree, uintptr_t, size_t);
 DRIVER(int, cuMemMap, uintptr_t, size_t, size_t, uint64_t, uint64_t);
 DRIVER(int, cuMemUnmap, uintptr_t, size_t);
+DRIVER(int, cuMemSetAccess, uintptr_t, size_t, const void *, size_t);
+DRIVER(int, cuMemGetAllocationGranularity, size_t *, const void *, int);
 DRIVER(int, cuMemGetAddressRange_v2, uintptr_t *, size_t *, uintptr_t);
 DRIVER(int, cuMemPoolCreate, void **, const void *);
 DRIVER(int, cuMemAllocFromPoolAsync, uintptr_t *, size_t, void *, void *);
@@ -43,35 +49,51 @@ typedef struct {
 } device_counts;
 
 static device_counts MAYBE_UNUSED counts_of_devices(void) {
-    device_counts counts;
-    fake_device_counts((long *)&counts);
+    device_counts counts = {0};
+    if (fake_device_counts) fake_device_counts((long *)&counts);
     return counts;
 }
+
+// Whether what was done is counted, and functions can be let fail.
+static int MAYBE_UNUSED are_counted(void) { return fake_device_counts != NULL; }
 
 #define DRIVER_OK(call) do { int code_ = (call); REQUIRE(code_ == 0, "%s returned %d", #call, code_); } while (0)
 
 static void MAYBE_UNUSED devices_begin(void) {
-#define FIND(name) REQUIRE((name = (__typeof__(name))dlsym(RTLD_DEFAULT, #name)), "no %s", #name)
+#define LOOK_FOR(name) (name = (__typeof__(name))dlsym(RTLD_DEFAULT, #name))
+#define FIND(name) REQUIRE(LOOK_FOR(name), "no %s", #name)
     FIND(cuInit); FIND(cuDevicePrimaryCtxRetain); FIND(cuCtxSetCurrent); FIND(cuCtxGetCurrent);
     FIND(cuMemAlloc_v2); FIND(cuMemAllocAsync); FIND(cuMemAllocManaged); FIND(cuMemAllocHost_v2);
     FIND(cuMemFree_v2); FIND(cuMemcpyDtoH_v2); FIND(cuMemcpyHtoD_v2); FIND(cuMemCreate);
     FIND(cuMemRelease); FIND(cuMemAddressReserve); FIND(cuMemAddressFree); FIND(cuMemMap); FIND(cuMemUnmap);
-    FIND(cuMemGetAddressRange_v2); FIND(cuMemPoolCreate); FIND(cuMemAllocFromPoolAsync); FIND(fake_device_counts);
-    FIND(fake_device_fail);
+    FIND(cuMemGetAddressRange_v2); FIND(cuMemPoolCreate); FIND(cuMemAllocFromPoolAsync); FIND(cuMemFreeHost);
+    FIND(cuDeviceGetCount); FIND(cuStreamSynchronize); FIND(cuMemSetAccess); FIND(cuMemGetAllocationGranularity);
+    LOOK_FOR(fake_device_counts);
+    LOOK_FOR(fake_device_fail);
     DRIVER_OK(cuInit(0));
-    for (int device = 0; device < 2; device++) DRIVER_OK(cuDevicePrimaryCtxRetain(&device_contexts[device], device));
+    // The only device is the second one, too.
+    int devices = 0;
+    DRIVER_OK(cuDeviceGetCount(&devices));
+    for (int device = 0; device < 2; device++)
+        DRIVER_OK(cuDevicePrimaryCtxRetain(&device_contexts[device], device % devices));
     DRIVER_OK(cuCtxSetCurrent(device_contexts[0]));
-    DRIVER_OK(cuMemPoolCreate(&shared_pool, NULL));
+    // CUmemPoolProps: pinned memory of device 0, whose handles are descriptors.
+    const int properties[32] = {1, 1, 1, 0};
+    DRIVER_OK(cuMemPoolCreate(&shared_pool, properties));
 }
 
 static uintptr_t MAYBE_UNUSED map_memory(size_t bytes) {
-    bytes = (bytes + 4095) / 4096 * 4096;
-    const int properties[8] = {1, 1, 1, 0};
+    // CUmemAllocationProp as above, CUmemAccessDesc: device 0 reads and writes.
+    const int properties[8] = {1, 1, 1, 0}, access[3] = {1, 0, 3};
     uint64_t memory;
     uintptr_t address;
+    size_t unit;
+    DRIVER_OK(cuMemGetAllocationGranularity(&unit, properties, 0));
+    bytes = (bytes + unit - 1) / unit * unit;
     DRIVER_OK(cuMemCreate(&memory, bytes, properties, 0));
     DRIVER_OK(cuMemAddressReserve(&address, bytes, 0, 0, 0));
     DRIVER_OK(cuMemMap(address, bytes, 0, memory, 0));
+    DRIVER_OK(cuMemSetAccess(address, bytes, access, 1));
     DRIVER_OK(cuMemRelease(memory));
     return address;
 }
@@ -93,6 +115,8 @@ static void *MAYBE_UNUSED device_memory(int kind, size_t bytes) {
     case MANAGED: DRIVER_OK(cuMemAllocManaged(&address, bytes, 1)); break;
     default: DRIVER_OK(cuMemAllocHost_v2(&host, bytes)); return host;
     }
+    // Memory of pools exists when the stream has come to it.
+    if (kind == POOL || kind == SHARED_POOL) DRIVER_OK(cuStreamSynchronize(NULL));
     return (void *)address;
 }
 
@@ -100,6 +124,7 @@ static int MAYBE_UNUSED is_on_device(int kind) { return kind != HOST && kind != 
 
 static void MAYBE_UNUSED device_free(int kind, void *memory) {
     if (kind == HOST) free(memory);
+    else if (kind == PINNED) DRIVER_OK(cuMemFreeHost(memory));
     else if (kind == MAPPED) {
         uintptr_t base;
         size_t bytes;
@@ -110,8 +135,13 @@ static void MAYBE_UNUSED device_free(int kind, void *memory) {
 }
 
 static void MAYBE_UNUSED device_set(int kind, void *to, const void *from, size_t bytes) {
-    if (is_on_device(kind)) DRIVER_OK(cuMemcpyHtoD_v2((uintptr_t)to, from, bytes));
-    else memcpy(to, from, bytes);
+    if (!is_on_device(kind)) {
+        memcpy(to, from, bytes);
+        return;
+    }
+    DRIVER_OK(cuMemcpyHtoD_v2((uintptr_t)to, from, bytes));
+    // The copy returns when it has read the data, which may not have arrived yet.
+    DRIVER_OK(cuStreamSynchronize(NULL));
 }
 
 static void MAYBE_UNUSED device_get(int kind, void *to, const void *from, size_t bytes) {

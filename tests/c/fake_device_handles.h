@@ -48,6 +48,13 @@ int cuIpcCloseMemHandle(uintptr_t address) {
 
 // Mapped memory. What describes it and who may access it is not looked at, except that it is given.
 
+int cuMemGetAllocationGranularity(size_t *bytes, const void *properties, int option) {
+    MAY_FAIL();
+    (void)option;
+    *bytes = UNIT;
+    return properties ? SUCCESS : INVALID_VALUE;
+}
+
 int cuMemCreate(mapped **out, size_t bytes, const void *properties, uint64_t flags) {
     (void)flags;
     if (!properties || bytes % UNIT) return INVALID_VALUE;
@@ -73,6 +80,8 @@ int cuMemAddressReserve(uintptr_t *address, size_t bytes, size_t alignment, uint
 }
 
 int cuMemAddressFree(uintptr_t address, size_t bytes) {
+    MAY_FAIL();
+    if (reached(address, 1)) return INVALID_VALUE;
     return munmap((void *)address, rounded(bytes)) ? INVALID_VALUE : SUCCESS;
 }
 
@@ -92,6 +101,7 @@ int cuMemSetAccess(uintptr_t address, size_t bytes, const void *access, size_t c
 }
 
 int cuMemUnmap(uintptr_t address, size_t bytes) {
+    MAY_FAIL();
     pthread_mutex_lock(&lock);
     block *found = block_of(address, bytes);
     mapped *of = found ? found->mapped : NULL;
@@ -131,7 +141,7 @@ int cuMemImportFromShareableHandle(mapped **out, void *descriptor, unsigned kind
 // Pools whose memory may be shared.
 
 int cuMemPoolCreate(pool **out, const void *properties) {
-    (void)properties;
+    if (!properties) return INVALID_VALUE;
     *out = malloc(sizeof **out);
     **out = (pool){.file = new_file(POOL), .device = 0};
     return SUCCESS;
@@ -244,6 +254,7 @@ int cuMemHostRegister_v2(void *address, size_t bytes, unsigned flags) {
 }
 
 int cuMemHostUnregister(void *address) {
+    MAY_FAIL();
     if (!address) return INVALID_VALUE;
     change_registration((uintptr_t)address, 0, 0);
     __atomic_sub_fetch(&live_registrations, 1, __ATOMIC_RELAXED);

@@ -14,8 +14,9 @@
 //   which has another number and lies elsewhere in its file: what still uses it gets wrong data.
 //
 // Variables: FAKE_DEVICE_DELAY_US: how late copies are (20). FAKE_DEVICE_FAIL=FUNCTION,N: the Nth
-// call of a function fails (from the Nth on if N is negative). FAKE_DEVICE_PEERS=0: a device does
-// not access another one's memory. FAKE_DEVICE_MODE: the number of how many processes may use one.
+// call of a function fails (from the Nth on if N is negative); several are separated by semicolons.
+// FAKE_DEVICE_PEERS=0: a device does not access another one's memory. FAKE_DEVICE_MODE: the number
+// of how many processes may use one.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -88,6 +89,8 @@ typedef struct stream {
     unsigned long queued, done;
     // After an error of its context, it does nothing more.
     int is_broken;
+    // What is queued on it goes to a graph.
+    int is_captured;
 } stream;
 
 typedef struct {
@@ -142,9 +145,12 @@ static int fails(const char *function) {
     const char *wanted = __atomic_load_n(&failing, __ATOMIC_ACQUIRE);
     if (!wanted) wanted = getenv("FAKE_DEVICE_FAIL");
     size_t length = strlen(function);
-    if (!wanted || strncmp(wanted, function, length) || wanted[length] != ',') return 0;
-    long number = atol(wanted + length + 1), call = __atomic_add_fetch(&failing_calls, 1, __ATOMIC_RELAXED);
-    return number < 0 ? call >= -number : call == number;
+    for (; wanted; wanted = strchr(wanted, ';') ? strchr(wanted, ';') + 1 : NULL) {
+        if (strncmp(wanted, function, length) || wanted[length] != ',') continue;
+        long number = atol(wanted + length + 1), call = __atomic_add_fetch(&failing_calls, 1, __ATOMIC_RELAXED);
+        return number < 0 ? call >= -number : call == number;
+    }
+    return 0;
 }
 
 // A host function on a stream must not call the driver.
@@ -182,6 +188,7 @@ static int new_file(size_t bytes) {
 static size_t rounded(size_t bytes) { return (bytes + UNIT - 1) / UNIT * UNIT; }
 
 int cuInit(unsigned flags) {
+    MAY_FAIL();
     (void)flags;
     pthread_mutex_lock(&lock);
     for (int device = 0; device < DEVICES && !initialized; device++) {
@@ -196,70 +203,7 @@ int cuInit(unsigned flags) {
     return SUCCESS;
 }
 
-int cuDriverGetVersion(int *version) {
-    *version = 12040;
-    return SUCCESS;
-}
-
-int cuDeviceCanAccessPeer(int *can, int device, int other) {
-    MAY_FAIL();
-    (void)device, (void)other;
-    *can = (int)setting("FAKE_DEVICE_PEERS", 1);
-    return SUCCESS;
-}
-
-// The attribute of processes: any number, or what the variable says.
-int cuDeviceGetAttribute(int *value, int attribute, int device) {
-    MAY_FAIL();
-    (void)device;
-    *value = attribute == 20 ? (int)setting("FAKE_DEVICE_MODE", 0) : 1;
-    return SUCCESS;
-}
-
-int cuGetErrorName(int error, const char **name) {
-    static const struct { int error; const char *name; } names[] = {
-        {SUCCESS, "CUDA_SUCCESS"}, {INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE"},
-        {OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY"}, {NOT_INITIALIZED, "CUDA_ERROR_NOT_INITIALIZED"},
-        {NO_DEVICE, "CUDA_ERROR_INVALID_DEVICE"}, {INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT"},
-        {NO_PEER_ACCESS, "CUDA_ERROR_PEER_ACCESS_UNSUPPORTED"}, {INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE"},
-        {NOT_READY, "CUDA_ERROR_NOT_READY"}, {ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS"},
-        {NOT_SUPPORTED, "CUDA_ERROR_NOT_SUPPORTED"}, {INJECTED, "CUDA_ERROR_UNKNOWN"},
-    };
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (names[i].error == error) {
-            *name = names[i].name;
-            return SUCCESS;
-        }
-    return INVALID_VALUE;
-}
-
-int cuDeviceGetCount(int *count) {
-    *count = DEVICES;
-    return initialized ? SUCCESS : NOT_INITIALIZED;
-}
-
-static int is_device(int device) { return device >= 0 && device < DEVICES; }
-
-int cuDeviceGet(int *device, int ordinal) {
-    *device = ordinal;
-    return is_device(ordinal) ? SUCCESS : NO_DEVICE;
-}
-
-int cuDeviceGetName(char *name, int room, int device) {
-    snprintf(name, room, "Device %d of no machine", device);
-    return SUCCESS;
-}
-
-int cuDeviceGetPCIBusId(char *name, int room, int device) {
-    snprintf(name, room, "0000:%02x:00.0", 0x17 + device);
-    return SUCCESS;
-}
-
-int cuDeviceTotalMem_v2(size_t *bytes, int device) {
-    (void)device;
-    *bytes = ARENA;
-    return SUCCESS;
-}
+#include "fake_device_questions.h"
 
 int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active) {
     MAY_FAIL();
@@ -271,6 +215,7 @@ int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active) {
 
 int cuDevicePrimaryCtxRetain(context **out, int device) {
     if (!initialized) return NOT_INITIALIZED;
+    MAY_FAIL();
     if (!is_device(device)) return NO_DEVICE;
     __atomic_add_fetch(&primary[device].retained, 1, __ATOMIC_RELAXED);
     *out = &primary[device];
@@ -278,6 +223,7 @@ int cuDevicePrimaryCtxRetain(context **out, int device) {
 }
 
 int cuDevicePrimaryCtxRelease_v2(int device) {
+    MAY_FAIL();
     if (!is_device(device) || primary[device].retained == 0) return INVALID_CONTEXT;
     __atomic_sub_fetch(&primary[device].retained, 1, __ATOMIC_RELAXED);
     return SUCCESS;
@@ -432,12 +378,12 @@ static void leave(block *each, int is_reserved) {
     each->address = 0;
 }
 
-int cuMemFree_v2(uintptr_t address) {
-    MAY_FAIL();
+static int give_back(uintptr_t address, int is_host) {
     pthread_mutex_lock(&lock);
     int result = INVALID_VALUE;
     for (block *each = blocks; each < blocks + block_count; each++) {
         if (!each->address || each->address != address || each->is_free || each->mapped) continue;
+        if ((each->type == TYPE_HOST) != is_host) continue;
         result = SUCCESS;
         if (each->managed || each->type == TYPE_HOST) {
             free((void *)address);
@@ -453,6 +399,16 @@ int cuMemFree_v2(uintptr_t address) {
     }
     pthread_mutex_unlock(&lock);
     return result;
+}
+
+int cuMemFree_v2(uintptr_t address) {
+    MAY_FAIL();
+    return give_back(address, 0);
+}
+
+int cuMemFreeHost(void *memory) {
+    MAY_FAIL();
+    return give_back((uintptr_t)memory, 1);
 }
 
 // The block that has all bytes from an address on.
@@ -578,6 +534,8 @@ static void wait_until(stream *of, unsigned long number) {
 }
 
 int cuStreamSynchronize(stream *of) {
+    // What is queued on the default stream is done at once.
+    if (!of) return SUCCESS;
     pthread_mutex_lock(&of->lock);
     unsigned long queued = of->queued;
     pthread_mutex_unlock(&of->lock);
@@ -669,6 +627,17 @@ int fake_device_break(stream *on) {
     pthread_mutex_lock(&on->lock);
     on->is_broken = 1;
     pthread_mutex_unlock(&on->lock);
+    return SUCCESS;
+}
+
+int cuStreamIsCapturing(stream *on, int *status) {
+    MAY_FAIL();
+    *status = on->is_captured;
+    return SUCCESS;
+}
+
+int fake_device_capture(stream *on, int whether) {
+    on->is_captured = whether;
     return SUCCESS;
 }
 

@@ -32,6 +32,16 @@ def messages_are_staged_where_memory_is_not_shared(runner):
         assert code == 0, f"{setting}: {output}"
 
 
+def windows_are_reached_by_messages_where_memory_is_not_shared(runner):
+    needs_combray(runner)
+    library = (runner.build / "libcuda.so.1.so").resolve()
+    for setting in ["FAKE_DEVICE_FAIL=cuIpcGetMemHandle,-1", "FAKE_DEVICE_FAIL=cuIpcOpenMemHandle_v2,-1",
+                    "FAKE_DEVICE_PEERS=0", "COMBRAY_SINGLE_COPY=never"]:
+        code, output, _ = run([*runner.mpiexec, "-n", "2", "-x", setting, "env", f"LD_PRELOAD={library}",
+                               str(runner.build / "devices_windows")], timeout=120)
+        assert code == 0, f"{setting}: {output}"
+
+
 def calls_wait_for_a_stream_that_cannot_wait(runner):
     needs_combray(runner)
     library = (runner.build / "libcuda.so.1.so").resolve()
@@ -51,4 +61,5 @@ def a_report_names_messages_that_are_staged(runner):
 
 
 SCENARIOS = [a_driver_is_loaded_later, memory_of_devices_is_not_expected, messages_are_staged_where_memory_is_not_shared,
-             calls_wait_for_a_stream_that_cannot_wait, a_report_names_messages_that_are_staged]
+             windows_are_reached_by_messages_where_memory_is_not_shared, calls_wait_for_a_stream_that_cannot_wait,
+             a_report_names_messages_that_are_staged]

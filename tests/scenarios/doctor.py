@@ -61,6 +61,27 @@ def graphics_processors_are_listed(runner):
     assert mark == "note" and "only one at a time may use 0000:17:00.0, 0000:18:00.0" in text, output
 
 
+def errors_of_drivers_are_named(runner):
+    functions = {
+        "libcuda.so.1": ["cuInit", "cuDriverGetVersion", "cuDeviceGetCount", "cuDeviceGetName", "cuDeviceGetPCIBusId",
+                         "cuDeviceTotalMem_v2", "cuDeviceGetAttribute", "cuDeviceCanAccessPeer"],
+        "libamdhip64.so.6": ["hipRuntimeGetVersion", "hipGetDeviceCount", "hipDeviceGetName", "hipDeviceGetPCIBusId",
+                             "hipDeviceTotalMem", "hipDeviceCanAccessPeer"],
+    }
+    error = {"libcuda.so.1": "CUDA_ERROR_UNKNOWN", "libamdhip64.so.6": "hipErrorUnknown"}
+    for name, all_of_them in functions.items():
+        for function in all_of_them:
+            found, output = with_devices(runner, name, FAKE_DEVICE_FAIL=f"{function},-1")
+            mark, text = found.get("graphics processors", ("nothing", ""))
+            words = f"{function.removesuffix('_v2')} of {name.removesuffix('.6')} returned {error[name]}"
+            assert mark == "note" and words in text, f"without {function}:\n{output}"
+    # An error that the driver has no name for.
+    for name, failing in [("libcuda.so.1", "cuDeviceGetName,-1;cuGetErrorName,-1"),
+                          ("libamdhip64.so.6", "hipDeviceGetName,-1;hipGetErrorName,-1")]:
+        found, output = with_devices(runner, name, FAKE_DEVICE_FAIL=failing)
+        assert "DeviceGetName of lib" in output and "returned error 999" in found["graphics processors"][1], output
+
+
 def with_devices(runner, name, **changes):
     """The findings of the doctor with a library in place of a vendor's, and its output."""
     with tempfile.TemporaryDirectory() as folder:
@@ -234,6 +255,7 @@ def several_hosts(runner):
 SCENARIOS = [
     a_fit_machine,
     graphics_processors_are_listed,
+    errors_of_drivers_are_named,
     reading_of_others_is_refused,
     binding_is_refused,
     memory_cannot_be_shared,

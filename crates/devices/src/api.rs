@@ -49,7 +49,7 @@ pub(crate) type HostFunction = unsafe extern "C" fn(*mut c_void);
 /// the library checks them.
 pub(crate) trait Api: Send + Sync {
     /// Returns the scope that an address belongs to; none if the processor addresses it.
-    fn scope_of(&self, address: usize) -> Option<usize>;
+    fn scope_of(&self, address: usize) -> Result<Option<usize>, ApiError>;
 
     /// Makes a scope that of the calling thread; returns what [`leave`](Self::leave) needs.
     fn enter(&self, scope: usize) -> Result<usize, ApiError>;
@@ -186,6 +186,26 @@ impl ApiError {
         const CONTEXT_IS_DESTROYED: i32 = 709;
         matches!(self.outcome, INVALID_HANDLE | CONTEXT_IS_DESTROYED)
     }
+}
+
+/// Whether the outcome of a question about an address says that the library is not in use, or knows
+/// nothing of the address: no device has such memory. Both vendors have these numbers.
+pub(crate) fn means_no_device_memory(outcome: c_int) -> bool {
+    const INVALID_VALUE: c_int = 1;
+    const NOT_INITIALIZED: c_int = 3;
+    const DEINITIALIZED: c_int = 4;
+    const NO_DEVICE: c_int = 100;
+    const INVALID_DEVICE: c_int = 101;
+    const INVALID_CONTEXT: c_int = 201;
+    matches!(
+        outcome,
+        INVALID_VALUE
+            | NOT_INITIALIZED
+            | DEINITIALIZED
+            | NO_DEVICE
+            | INVALID_DEVICE
+            | INVALID_CONTEXT
+    )
 }
 
 /// Declares the table of a library's functions, which all return a number. In each row: the name of

@@ -6,8 +6,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use memory::{
-    Blocks, CopyUnderway, DistantMemory, ForeignMemory, MemoryExport, PendingCopy, SharedBytes,
-    SharedBytesMut,
+    Blocks, CopyUnderway, DistantMemory, ForeignCopy, ForeignMemory, MemoryExport, PendingCopy,
+    SharedBytes, SharedBytesMut,
 };
 use parking_lot::Mutex;
 
@@ -39,6 +39,10 @@ struct Scope {
     /// Events that no copy uses.
     events: Vec<usize>,
 }
+
+/// No context of CUDA has this number. Of HIP it is a device, whose copies find the place of any
+/// memory from its address.
+const NO_SCOPE: usize = 0;
 
 /// What a stream is used for: copies of different uses do not wait for each other.
 #[derive(Clone, Copy, Debug)]
@@ -93,9 +97,15 @@ impl Vendor {
     }
 
     /// Returns the memory that an address belongs to; none if the processor addresses it.
+    ///
+    /// If the library does not answer, that is noted as the failure of a copy, and the memory is
+    /// nobody's: the processor must not touch what may be a device's.
     pub(crate) fn memory_of(vendor: &Arc<Self>, address: usize) -> Option<ScopedMemory> {
-        let scope = vendor.api.scope_of(address)?;
-        Some(ScopedMemory { vendor: Arc::clone(vendor), scope })
+        let scope = vendor.api.scope_of(address).unwrap_or_else(|error| {
+            note(error);
+            Some(NO_SCOPE)
+        });
+        Some(ScopedMemory { vendor: Arc::clone(vendor), scope: scope? })
     }
 }
 
@@ -265,35 +275,33 @@ impl DistantMemory for ScopedMemory {
         Some(Box::new(Registered { memory: self.clone(), address }))
     }
 
-    fn export(&self, address: usize, length: usize) -> Option<Box<MemoryExport>> {
-        match self.vendor.sharing.export(self, address, length) {
-            Ok(export) => Some(Box::new(export)),
-            Err(why) => {
-                memory::note_staged(why);
-                None
-            }
-        }
+    fn export(&self, address: usize, length: usize) -> Result<Box<MemoryExport>, String> {
+        self.vendor.sharing.export(self, address, length).map(Box::new)
     }
 
-    fn begin_import(&self, from: &ForeignMemory<'_>, parts: &[Blocks]) -> Option<PendingCopy> {
-        let begun = self.vendor.sharing.import(self, from).and_then(|(address, imported)| {
-            let queue = |stream| {
-                each_row(parts, |rows| {
-                    let EqualRows { offset, pitch, .. } = *rows;
-                    let from = Side { address: address + offset, pitch, is_host: false };
-                    let to = Side { address: rows.address, pitch: rows.stride, is_host: false };
-                    let rows = Rows { to, from, width: rows.block, height: rows.count };
-                    // SAFETY: no side is memory of the processor.
-                    unsafe { self.vendor.api.queue(&rows, stream) }
-                })
-            };
-            let begun = self.begin(Use::ToDevice, queue, Some(imported));
-            begun.map_err(|error| error.to_string())
-        });
-        if let Err(why) = &begun {
-            memory::note_staged(why.as_str());
-        }
-        begun.ok()
+    fn begin_foreign(
+        &self,
+        way: ForeignCopy,
+        foreign: &ForeignMemory<'_>,
+        parts: &[Blocks],
+    ) -> Result<PendingCopy, String> {
+        let (address, imported) = self.vendor.sharing.import(self, foreign)?;
+        let queue = |stream| {
+            each_row(parts, |rows| {
+                let EqualRows { offset, pitch, .. } = *rows;
+                let there = Side { address: address + offset, pitch, is_host: false };
+                let here = Side { address: rows.address, pitch: rows.stride, is_host: false };
+                let (to, from) = match way {
+                    ForeignCopy::Get => (here, there),
+                    ForeignCopy::Put => (there, here),
+                };
+                let rows = Rows { to, from, width: rows.block, height: rows.count };
+                // SAFETY: no side is memory of the processor.
+                unsafe { self.vendor.api.queue(&rows, stream) }
+            })
+        };
+        let begun = self.begin(Use::ToDevice, queue, Some(imported));
+        begun.map_err(|error| error.to_string())
     }
 }
 

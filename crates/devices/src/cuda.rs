@@ -9,7 +9,9 @@ use std::ptr;
 
 use sys::library::LoadedLibrary;
 
-use crate::api::{Api, ApiError, HostFunction, Rows, Side, apart, call, pointer};
+use crate::api::{
+    Api, ApiError, HostFunction, Rows, Side, apart, call, means_no_device_memory, pointer,
+};
 use crate::record::{Allocation, Handle};
 use crate::{DeviceDescription, ProcessesOfDevice};
 use driver::{
@@ -54,36 +56,33 @@ impl Cuda {
         })
     }
 
-    /// Asks for attributes of an address; false if the driver does not know them.
+    /// Asks for attributes of an address.
     fn attributes<const COUNT: usize>(
         &self,
         address: usize,
         attributes: [c_int; COUNT],
         mut values: [*mut c_void; COUNT],
-    ) -> Result<(), ApiError> {
+    ) -> Outcome {
         let (names, places) = (attributes.as_ptr(), values.as_mut_ptr());
-        // As many attributes as values, each of the attribute's type. Any address may be asked for.
         let (count, address) = (COUNT as c_uint, address as u64);
-        call!(self, pointer_attributes, "cuPointerGetAttributes", count, names, places, address)
+        // SAFETY: as many attributes as values, each of the attribute's type. Any address may be
+        // asked for.
+        unsafe { (self.functions.pointer_attributes)(count, names, places, address) }
     }
 
     /// Returns the primary context of a device, if the program uses it.
-    fn primary_context(&self, ordinal: Ordinal) -> Option<Context> {
+    fn primary_context(&self, ordinal: Ordinal) -> Result<Option<Context>, ApiError> {
         let (mut flags, mut is_active, mut context) = (0, 0, ptr::null_mut());
-        // It is retained only to find its address, so that the program can still end it.
-        // SAFETY: the places have the documented types. Retaining a context that is active creates
-        // none, and it is released as often as it was retained.
-        unsafe {
-            let state = (self.functions.primary_state)(ordinal, &raw mut flags, &raw mut is_active);
-            if state != SUCCESS || is_active == 0 {
-                return None;
-            }
-            if (self.functions.primary_retain)(&raw mut context, ordinal) != SUCCESS {
-                return None;
-            }
-            (self.functions.primary_release)(ordinal);
+        let (flags, active) = (&raw mut flags, &raw mut is_active);
+        call!(self, primary_state, "cuDevicePrimaryCtxGetState", ordinal, flags, active)?;
+        if is_active == 0 {
+            return Ok(None);
         }
-        Some(context)
+        // It is retained only to find its address, so that the program can still end it. To retain
+        // a context that is active creates none, and it is released as often as it was retained.
+        call!(self, primary_retain, "cuDevicePrimaryCtxRetain", &raw mut context, ordinal)?;
+        call!(self, primary_release, "cuDevicePrimaryCtxRelease", ordinal)?;
+        Ok(Some(context))
     }
 
     fn streams(&self, function: &'static str) -> Result<&StreamFunctions, ApiError> {
@@ -160,7 +159,7 @@ impl Cuda {
 }
 
 impl Api for Cuda {
-    fn scope_of(&self, address: usize) -> Option<usize> {
+    fn scope_of(&self, address: usize) -> Result<Option<usize>, ApiError> {
         let (mut context, mut kind): (Context, c_uint) = (ptr::null_mut(), 0);
         let (mut is_managed, mut ordinal): (c_uint, c_int) = (0, -1);
         let attributes = [
@@ -175,16 +174,20 @@ impl Api for Cuda {
             (&raw mut is_managed).cast(),
             (&raw mut ordinal).cast(),
         ];
-        self.attributes(address, attributes, values).ok()?;
+        let outcome = self.attributes(address, attributes, values);
+        if means_no_device_memory(outcome) {
+            return Ok(None);
+        }
+        self.checked("cuPointerGetAttributes", outcome)?;
         if kind != MEMORY_DEVICE && is_managed == 0 {
-            return None;
+            return Ok(None);
         }
         // Memory of pools and mapped memory belong to no context.
         let context = match context.is_null() {
-            true => self.primary_context(ordinal).unwrap_or(ptr::null_mut()),
+            true => self.primary_context(ordinal)?.unwrap_or(ptr::null_mut()),
             false => context,
         };
-        Some(context.expose_provenance())
+        Ok(Some(context.expose_provenance()))
     }
 
     fn enter(&self, scope: usize) -> Result<usize, ApiError> {
@@ -256,7 +259,8 @@ impl Api for Cuda {
         let (mut base, mut bytes, mut id) = (0, 0, 0_u64);
         let (places, start) = ((&raw mut base, &raw mut bytes), address as u64);
         call!(self, address_range, "cuMemGetAddressRange", places.0, places.1, start)?;
-        self.attributes(address, [ATTRIBUTE_BUFFER_ID], [(&raw mut id).cast()])?;
+        let outcome = self.attributes(address, [ATTRIBUTE_BUFFER_ID], [(&raw mut id).cast()]);
+        self.checked("cuPointerGetAttributes", outcome)?;
         Ok(Allocation { id, base: base as usize, bytes })
     }
 

@@ -7,7 +7,9 @@ use std::ptr;
 
 use sys::library::LoadedLibrary;
 
-use crate::api::{Api, ApiError, HostFunction, Rows, apart, call, find, pointer};
+use crate::api::{
+    Api, ApiError, HostFunction, Rows, apart, call, find, means_no_device_memory, pointer,
+};
 use crate::record::{Allocation, HANDLE_BYTES, Handle};
 use crate::{DeviceDescription, ProcessesOfDevice};
 
@@ -98,11 +100,12 @@ impl Hip {
         address: usize,
         attributes: [c_int; COUNT],
         mut values: [*mut c_void; COUNT],
-    ) -> Result<(), ApiError> {
+    ) -> c_int {
         let (names, places) = (attributes.as_ptr(), values.as_mut_ptr());
-        // As many attributes as values, each of the attribute's type. Any address may be asked for.
         let (count, of) = (COUNT as c_uint, pointer(address));
-        call!(self, attributes, "hipDrvPointerGetAttributes", count, names, places, of)
+        // SAFETY: as many attributes as values, each of the attribute's type. Any address may be
+        // asked for.
+        unsafe { (self.functions.attributes)(count, names, places, of) }
     }
 
     fn checked(&self, function: &'static str, outcome: c_int) -> Result<(), ApiError> {
@@ -150,14 +153,18 @@ impl Hip {
 }
 
 impl Api for Hip {
-    fn scope_of(&self, address: usize) -> Option<usize> {
+    fn scope_of(&self, address: usize) -> Result<Option<usize>, ApiError> {
         let (mut kind, mut is_managed, mut ordinal): (c_uint, c_uint, c_int) = (0, 0, -1);
         let attributes = [ATTRIBUTE_MEMORY_TYPE, ATTRIBUTE_IS_MANAGED, ATTRIBUTE_DEVICE_ORDINAL];
         let values =
             [(&raw mut kind).cast(), (&raw mut is_managed).cast(), (&raw mut ordinal).cast()];
-        self.attributes(address, attributes, values).ok()?;
+        let outcome = self.attributes(address, attributes, values);
+        if means_no_device_memory(outcome) {
+            return Ok(None);
+        }
+        self.checked("hipDrvPointerGetAttributes", outcome)?;
         let is_distant = kind == MEMORY_DEVICE || is_managed != 0;
-        if is_distant { usize::try_from(ordinal).ok() } else { None }
+        Ok(if is_distant { usize::try_from(ordinal).ok() } else { None })
     }
 
     fn enter(&self, scope: usize) -> Result<usize, ApiError> {
@@ -237,7 +244,8 @@ impl Api for Hip {
         let (mut base, mut bytes, mut id) = (ptr::null_mut(), 0, 0_u64);
         let (places, start) = ((&raw mut base, &raw mut bytes), pointer(address));
         call!(self, address_range, "hipMemGetAddressRange", places.0, places.1, start)?;
-        self.attributes(address, [ATTRIBUTE_BUFFER_ID], [(&raw mut id).cast()])?;
+        let outcome = self.attributes(address, [ATTRIBUTE_BUFFER_ID], [(&raw mut id).cast()]);
+        self.checked("hipDrvPointerGetAttributes", outcome)?;
         Ok(Allocation { id, base: base.expose_provenance(), bytes })
     }
 

@@ -80,15 +80,17 @@ impl Sharing {
         Ok(MemoryExport { record: exported.record(address), kept: Arc::clone(handle) as _ })
     }
 
-    /// Makes memory of another process accessible; returns its address here, and what must be kept
-    /// as long as it is used.
+    /// Makes memory of another process accessible; returns the address here of the bytes that are
+    /// used, and what must be kept as long as they are.
     pub(crate) fn import(
         &self,
         memory: &ScopedMemory,
         from: &ForeignMemory<'_>,
     ) -> Result<(usize, Arc<dyn Any + Send + Sync>), String> {
-        let (exported, offset) = Exported::parse(from.record, from.length)
-            .ok_or("the record of another process is damaged")?;
+        let end = from.offset.saturating_add(from.length);
+        let (exported, start) =
+            Exported::parse(from.record, end).ok_or("the record of another process is damaged")?;
+        let offset = start + from.offset;
         let (owner, scope) = (from.process, memory.scope());
         let mut imports = self.imports.lock();
         let of_owner = |import: &Import| import.owner == owner && import.scope == scope;

@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 
-use memory::{Blocks, DistantMemory, ForeignMemory};
+use memory::{Blocks, DistantMemory, ForeignCopy, ForeignMemory};
 use parking_lot::Mutex;
 
 use crate::DeviceDescription;
@@ -22,6 +22,8 @@ struct Counting {
     /// The last stream that was made; all others are invalid.
     stream: AtomicUsize,
     copies: AtomicUsize,
+    /// The addresses of the last copy: to and from.
+    last: Mutex<(usize, usize)>,
     entered: AtomicI64,
     events: AtomicI64,
     imports: AtomicI64,
@@ -29,6 +31,7 @@ struct Counting {
     /// The number of the allocation that lies at all addresses.
     allocation: AtomicUsize,
     refuses_import: bool,
+    refuses_question: bool,
     /// How many queries of an event say that it has not happened.
     unhappened: AtomicI64,
     refuses_query: bool,
@@ -59,8 +62,8 @@ impl Counting {
 }
 
 impl Api for Counting {
-    fn scope_of(&self, _address: usize) -> Option<usize> {
-        Some(4096)
+    fn scope_of(&self, _address: usize) -> Result<Option<usize>, ApiError> {
+        if self.refuses_question { Err(error(700)) } else { Ok(Some(4096)) }
     }
 
     fn enter(&self, scope: usize) -> Result<usize, ApiError> {
@@ -83,7 +86,8 @@ impl Api for Counting {
         self.on(stream)
     }
 
-    unsafe fn queue(&self, _rows: &Rows, stream: usize) -> Result<(), ApiError> {
+    unsafe fn queue(&self, rows: &Rows, stream: usize) -> Result<(), ApiError> {
+        *self.last.lock() = (rows.to.address, rows.from.address);
         self.copies.fetch_add(1, Ordering::Relaxed);
         self.on(stream)
     }
@@ -247,8 +251,9 @@ fn a_copy_whose_event_cannot_be_asked_is_waited_for() {
 fn import(memory: &ScopedMemory, id: u64, base: usize) -> bool {
     let allocation = Allocation { id, base, bytes: 4096 };
     let record = Exported::of(allocation, &Handle::Bytes([1; HANDLE_BYTES])).record(base);
-    let from = ForeignMemory { process: 1, record: &record, length: 4 };
-    memory.begin_import(&from, &[PART]).is_some_and(|mut copy| copy.is_over())
+    let from = ForeignMemory { process: 1, record: &record, offset: 0, length: 4 };
+    let begun = memory.begin_foreign(ForeignCopy::Get, &from, &[PART]);
+    begun.is_ok_and(|mut copy| copy.is_over())
 }
 
 #[test]
@@ -282,15 +287,63 @@ fn what_cannot_be_opened_is_tried_once() {
 #[test]
 fn memory_is_exported_by_the_number_of_its_allocation() {
     let (api, memory) = memory_of(Counting::default());
-    let first = |export: Option<Box<memory::MemoryExport>>| export.map(|export| export.record);
+    let first = |export: Result<Box<memory::MemoryExport>, String>| export.map(|one| one.record);
     let start = (1 << 20) + 64;
     let one = first(memory.export(start, 100));
-    assert!(one.is_some() && one == first(memory.export(start, 100)));
+    assert!(one.is_ok() && one == first(memory.export(start, 100)));
     api.allocation.store(2, Ordering::Relaxed);
     assert_ne!(one, first(memory.export(start, 100)), "another allocation");
-    assert!(memory.export(start, 1 << 20).is_none(), "it exceeds the allocation");
+    assert!(memory.export(start, 1 << 20).is_err(), "it exceeds the allocation");
     api.allocation.store(13, Ordering::Relaxed);
-    assert!(memory.export(start, 100).is_none(), "the driver refuses");
+    assert!(memory.export(start, 100).is_err(), "the driver refuses");
+}
+
+#[test]
+fn memory_of_unknown_kind_is_not_taken_for_that_of_the_processor() {
+    let _alone = FAILURES.lock();
+    let (api, _memory) = memory_of(Counting { refuses_question: true, ..Counting::default() });
+    let noted = failure::take_failure().expect("the question failed");
+    assert!(noted.contains("function of library returned ERROR_NAME"), "{noted}");
+    assert_eq!(count(&api.entered), 0);
+}
+
+/// The names of functions in the tables of a source.
+fn functions_of(source: &str) -> impl Iterator<Item = &str> {
+    let quoted = source.split("c\"").skip(1).filter_map(|rest| rest.split_once('"'));
+    quoted.map(|(name, _)| name).filter(|name| name.starts_with("cu") || name.starts_with("hip"))
+}
+
+#[test]
+fn each_function_of_a_driver_fails_in_a_test() {
+    let tables = [include_str!("cuda/driver.rs"), include_str!("hip.rs")];
+    let programs = [
+        include_str!("../../../tests/c/devices_errors.c"),
+        include_str!("../../../tests/c/devices_hip_errors.c"),
+        include_str!("../../../tests/scenarios/doctor.py"),
+    ];
+    let is_tested = |name: &&str| programs.iter().any(|text| text.contains(name));
+    let all: Vec<&str> = tables.into_iter().flat_map(functions_of).collect();
+    let untested: Vec<_> = all.iter().filter(|name| !is_tested(name)).collect();
+    assert!(all.len() > 70, "the tables have {} functions", all.len());
+    assert!(untested.is_empty(), "{untested:?}");
+}
+
+#[test]
+fn parts_of_memory_of_others_are_copied_both_ways() {
+    let (api, memory) = memory_of(Counting::default());
+    let allocation = Allocation { id: 1, base: 1 << 20, bytes: 4096 };
+    let exported = Exported::of(allocation, &Handle::Bytes([1; HANDLE_BYTES]));
+    let record = exported.record((1 << 20) + 1000);
+    let foreign = |offset, length| ForeignMemory { process: 1, record: &record, offset, length };
+    let (here, there) = (8192, (1 << 20) + 1000 + 90);
+    for (way, sides) in [(ForeignCopy::Get, (here, there)), (ForeignCopy::Put, (there, here))] {
+        memory.begin_foreign(way, &foreign(90, 4), &[PART]).expect("it is reached").is_over();
+        assert_eq!(*api.last.lock(), sides);
+    }
+    for (offset, length) in [(3093, 4), (usize::MAX, 4), (4, usize::MAX)] {
+        let begun = memory.begin_foreign(ForeignCopy::Put, &foreign(offset, length), &[PART]);
+        assert!(begun.is_err(), "{length} bytes from {offset} on exceed the allocation");
+    }
 }
 
 #[test]

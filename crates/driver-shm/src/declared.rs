@@ -49,8 +49,8 @@ enum Beside {
     Export(#[expect(dead_code, reason = "it is kept for peers")] Box<MemoryExport>),
 }
 
-/// Shorter memory that processors do not address is not exported, in bytes: to reach it takes the
-/// receiver a system call and several calls of the driver.
+/// A shorter message in memory that processors do not address is not exported, in bytes: to reach
+/// it takes the receiver a system call and several calls of the driver.
 const EXPORTED_BYTES_MIN: usize = 32 << 10;
 
 /// How peers may get a region's data.
@@ -69,8 +69,8 @@ impl Declared {
     }
 
     /// Like [`driver::Regions::declare`]. A region of short runs that may be piped
-    /// cannot be read. Memory that the processor does not address is piped; peers may reach it
-    /// without its owner if it can be exported.
+    /// cannot be read. Peers reach memory that the processor does not address without its owner if
+    /// it can be exported, by memory of their own of that kind; otherwise it can only be piped.
     pub(crate) fn declare(
         &mut self,
         buffer: &Buffer,
@@ -78,7 +78,7 @@ impl Declared {
         way: WayOut,
     ) -> Option<RegionToken> {
         if !buffer.is_addressable() {
-            return if way == WayOut::Pipe { self.declare_distant(buffer, access) } else { None };
+            return self.declare_distant(buffer, access, way);
         }
         let mut table = Beside::Nothing;
         let (mut address, mut runs) = (0, 1);
@@ -105,14 +105,25 @@ impl Declared {
         self.enter(buffer, RegionAccess::Read, (0, 0), Beside::Nothing)
     }
 
-    fn declare_distant(&mut self, buffer: &Buffer, access: RegionAccess) -> Option<RegionToken> {
-        let is_long = buffer.len() >= EXPORTED_BYTES_MIN;
-        match is_long.then(|| buffer.export()).flatten() {
-            Some(export) => {
+    fn declare_distant(
+        &mut self,
+        buffer: &Buffer,
+        access: RegionAccess,
+        way: WayOut,
+    ) -> Option<RegionToken> {
+        let is_worth_it = way == WayOut::Read || buffer.len() >= EXPORTED_BYTES_MIN;
+        match (is_worth_it.then(|| buffer.export()).flatten(), way) {
+            (Some(Ok(export)), _) => {
                 let address = export.record.as_ptr().expose_provenance() as u64;
                 self.enter(buffer, access, (address, DISTANT), Beside::Export(export))
             }
-            None => self.enter(buffer, access, (0, DISTANT), Beside::Nothing),
+            (_, WayOut::Read) => None,
+            (refused, WayOut::Pipe) => {
+                if let Some(Err(why)) = refused {
+                    memory::note_staged(why);
+                }
+                self.enter(buffer, access, (0, DISTANT), Beside::Nothing)
+            }
         }
     }
 

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use base::{GateId, RegionToken};
 use driver::{Copying, Fetch, ProgramState, RegionAccess, RegionError};
-use memory::{ForeignMemory, PendingCopy};
+use memory::{ForeignCopy, ForeignMemory, PendingCopy};
 use queues::exchange::{CopyRequest, Exchange};
 use queues::offer::OfferNumber;
 
@@ -123,9 +123,13 @@ impl ImportedFetch {
     /// Begins to copy memory of `peer` into the buffer, if processors address neither, and the
     /// peer's memory can be reached.
     pub(crate) fn begin(fetch: &Fetch, peer: &PeerSegment) -> Option<Self> {
-        let (found, record) = peer.export_of(fetch.region, fetch.length)?;
-        let from = ForeignMemory { process: peer.pid, record: &record, length: fetch.length };
-        let copy = fetch.into.begin_import(&from)?;
+        let is_distant = !fetch.into.is_addressable();
+        let found = is_distant.then(|| peer.export_of(fetch.region, fetch.length)).flatten();
+        let (found, record) = found?;
+        let (process, length) = (peer.pid, fetch.length);
+        let from = ForeignMemory { process, record: &record, offset: 0, length };
+        let begun = fetch.into.begin_foreign(ForeignCopy::Get, &from, 0);
+        let copy = begun.map_err(memory::note_staged).ok()?;
         Some(Self { fetch: Fetch { into: fetch.into.clone(), ..*fetch }, found, copy })
     }
 

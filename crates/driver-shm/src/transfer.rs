@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use base::RegionToken;
 use driver::RegionError;
-use memory::{Buffer, ExportRecord};
+use memory::{Buffer, ExportRecord, ForeignCopy, ForeignMemory};
 use sys::cross_memory::{self, RUNS_MAX, Run};
 
 use crate::regions::{RegionAccessGranted, RegionEntry};
@@ -235,6 +235,32 @@ impl PeerRuns {
         }
         part
     }
+}
+
+/// Copies a range of a region that was found, which processors do not address, from or to such
+/// memory; returns when the copy has ended.
+pub(crate) fn copy_distant(
+    way: CopyDirection,
+    process: i32,
+    entry: &RegionEntry,
+    found: &RegionAccessGranted,
+    range: &RegionRange<'_>,
+) -> Result<(), RegionError> {
+    let RegionRange { offset, length, buffer, at, .. } = *range;
+    let refused = |why: &str| RegionError::OtherMemory(why.to_owned());
+    if buffer.is_addressable() {
+        return Err(refused("the buffer is memory of the processor"));
+    }
+    let record = (found.address != 0).then(|| read_record(process, found.address)).flatten();
+    let record = record.ok_or_else(|| refused("there is no handle of it"))?;
+    entry.is_still(found)?;
+    let foreign = ForeignMemory { process, record: &record, offset, length };
+    let way = match way {
+        CopyDirection::Read => ForeignCopy::Get,
+        CopyDirection::Write => ForeignCopy::Put,
+    };
+    // Dropping the copy waits for its end.
+    buffer.begin_foreign(way, &foreign, at).map(drop).map_err(RegionError::OtherMemory)
 }
 
 /// Reads the record of memory that processors do not address from its owner's memory.

@@ -82,6 +82,8 @@ pub enum RegionError {
     NotReadable,
     /// The memory of that process cannot be reached; the text gives the reason.
     Unreachable(String),
+    /// Processors do not address the region, and this buffer cannot reach it, for that reason.
+    OtherMemory(String),
 }
 
 impl fmt::Display for RegionError {
@@ -101,6 +103,7 @@ impl fmt::Display for RegionError {
             Self::Unreachable(why) => {
                 write!(f, "the memory of that process cannot be reached: {why}")
             }
+            Self::OtherMemory(why) => write!(f, "this buffer cannot reach it: {why}"),
         }
     }
 }

@@ -274,7 +274,11 @@ impl<Process: EndpointHost> ServiceState<Process> {
                 Some(Ok(()))
             }
             // The other process may be able to carry it out.
-            Err(RegionError::Unreachable(_) | RegionError::NotReadable) => None,
+            Err(
+                RegionError::Unreachable(_)
+                | RegionError::NotReadable
+                | RegionError::OtherMemory(_),
+            ) => None,
             Err(RegionError::ReadOnly) => Some(Err(refusal(ErrorClass::Access))),
             Err(RegionError::OutOfRange { .. }) => Some(Err(refusal(ErrorClass::RmaRange))),
             Err(RegionError::Unknown) => Some(Err(refusal(ErrorClass::Base))),

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use crate::copy::{AddressRange, write_past_caches};
 use crate::distant::{
-    Blocks, DistantMemory, ForeignMemory, MemoryExport, PendingCopy, RunList, may_be_distant,
+    Blocks, DistantMemory, ForeignCopy, ForeignMemory, MemoryExport, NOT_SHARED, PendingCopy,
+    RunList, may_be_distant,
 };
 use crate::layout::{Layout, Segment};
 use crate::scratch::Scratch;
@@ -462,17 +463,29 @@ impl Buffer {
         unsafe { self.distant()?.register(memory) }
     }
 
-    /// Returns by what another process reaches the bytes; none if it cannot, or if they are memory
-    /// that the processor addresses.
-    pub fn export(&self) -> Option<Box<MemoryExport>> {
+    /// Returns by what another process reaches the bytes; none if they are memory that the
+    /// processor addresses, or in several runs.
+    ///
+    /// # Errors
+    /// The memory cannot be shared; the text gives the reason.
+    pub fn export(&self) -> Option<Result<Box<MemoryExport>, String>> {
         let distant = self.distant().filter(|_| self.shape().is_none() && !self.is_empty())?;
-        distant.export(self.base_address(), self.len())
+        Some(distant.export(self.base_address(), self.len()))
     }
 
-    /// Begins to copy memory of another process to the packed bytes from 0 on; none if it cannot be
-    /// reached from here. Both are memory that the processor does not address.
-    pub fn begin_import(&self, from: &ForeignMemory<'_>) -> Option<PendingCopy> {
-        self.distant()?.begin_import(from, &self.blocks(0, from.length))
+    /// Begins to copy between memory of another process and the packed bytes from `at` on. Both are
+    /// memory that the processor does not address.
+    ///
+    /// # Errors
+    /// The other memory cannot be reached from here; the text gives the reason.
+    pub fn begin_foreign(
+        &self,
+        way: ForeignCopy,
+        foreign: &ForeignMemory<'_>,
+        at: usize,
+    ) -> Result<PendingCopy, String> {
+        let distant = self.distant().ok_or_else(|| NOT_SHARED.to_owned())?;
+        distant.begin_foreign(way, foreign, &self.blocks(at, foreign.length))
     }
 
     /// Calls `each` with the address and length of successive runs of the packed bytes `offset ..

@@ -70,15 +70,26 @@ pub trait DistantMemory: Send + Sync + fmt::Debug {
         None
     }
 
-    /// Returns by what another process reaches `length` bytes; none if they cannot be shared.
-    fn export(&self, _address: usize, _length: usize) -> Option<Box<MemoryExport>> {
-        None
+    /// Returns by what another process reaches `length` bytes.
+    ///
+    /// # Errors
+    /// The bytes cannot be shared; the text gives the reason.
+    fn export(&self, _address: usize, _length: usize) -> Result<Box<MemoryExport>, String> {
+        Err(NOT_SHARED.to_owned())
     }
 
-    /// Begins to copy the blocks of all `parts` from their offsets in memory of another process,
-    /// of the same kind; none if that memory cannot be reached from here.
-    fn begin_import(&self, _from: &ForeignMemory<'_>, _parts: &[Blocks]) -> Option<PendingCopy> {
-        None
+    /// Begins to copy between the blocks of all `parts` and their offsets in memory of another
+    /// process, of the same kind.
+    ///
+    /// # Errors
+    /// That memory cannot be reached from here; the text gives the reason.
+    fn begin_foreign(
+        &self,
+        _way: ForeignCopy,
+        _foreign: &ForeignMemory<'_>,
+        _parts: &[Blocks],
+    ) -> Result<PendingCopy, String> {
+        Err(NOT_SHARED.to_owned())
     }
 }
 
@@ -90,6 +101,18 @@ pub trait CopyUnderway: Send + fmt::Debug {
 
 /// A copy that was begun.
 pub type PendingCopy = Box<dyn CopyUnderway>;
+
+/// Why memory is not shared whose implementation shares none.
+pub(crate) const NOT_SHARED: &str = "this kind of memory is not shared";
+
+/// The direction of a copy between memory of this process and of another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ForeignCopy {
+    /// From the other process.
+    Get,
+    /// To the other process.
+    Put,
+}
 
 /// By what another process reaches memory; only the implementation interprets it.
 pub type ExportRecord = [u8; 128];
@@ -115,6 +138,8 @@ pub struct ForeignMemory<'a> {
     pub process: i32,
     /// Its record.
     pub record: &'a ExportRecord,
+    /// Where the bytes begin that are used, from the first one of the record on.
+    pub offset: usize,
     /// The number of bytes that are used.
     pub length: usize,
 }

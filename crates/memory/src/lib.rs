@@ -29,8 +29,8 @@ pub mod x87;
 pub use buffer::{Buffer, BufferLayout, Owner};
 pub use copy::{AddressRange, Displacements};
 pub use distant::{
-    Blocks, CopyUnderway, DistantMemory, ExportRecord, ForeignMemory, MemoryExport, PendingCopy,
-    expect_distant, may_be_distant,
+    Blocks, CopyUnderway, DistantMemory, ExportRecord, ForeignCopy, ForeignMemory, MemoryExport,
+    PendingCopy, expect_distant, may_be_distant,
 };
 pub use fences::{full_fence, hand_over};
 pub use held::HeldBytes;

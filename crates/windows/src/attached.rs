@@ -196,7 +196,7 @@ impl AttachedRegions {
         let asked = || process.runtime().reaches_regions_of(gate);
         let reaches = reached.get().unwrap_or_else(asked);
         reached.set(Some(reaches));
-        reaches && reach::copy(process, (gate, token), access, (offset, run.length))
+        reaches && reach::copy(process, (gate, token), access, (offset, run.length)).is_ok()
     }
 
     /// Returns the region of a process that holds these bytes, and their offset in it.

@@ -1,5 +1,5 @@
 //! Parts that are memory of the program, accessed by other processes of one machine: the system
-//! copies, without the target.
+//! copies, without the target. Parts in memory of a device are copied by the origin's device.
 //!
 //! Only puts and gets are done in this way: the standard orders them with no other operation before
 //! the next synchronization (section 12.7), and they are complete when the call returns. All
@@ -13,7 +13,7 @@ use std::cell::Cell;
 use base::{GateId, RegionToken, Result};
 use memory::{Buffer, Segment};
 use mpi::exchange::exchange;
-use mpi::{Process, RegionAccess, Team};
+use mpi::{Process, RegionAccess, RegionError, Team};
 
 use super::action::{AccessKind, WindowAccess};
 use super::creation::uses_messages_only;
@@ -86,12 +86,16 @@ impl Reach {
         let Some(region) = self.region_of(process, communicator, target) else {
             return false;
         };
-        let is_done = copy(process, region, access, (run.displacement as usize, run.length));
-        if !is_done {
-            // The target, or the failure of a message to it, reports the error.
-            self.parts[target as usize].set(ReachedPart::Asked);
+        match copy(process, region, access, (run.displacement as usize, run.length)) {
+            Ok(()) => true,
+            // Another buffer of this process may reach the part.
+            Err(RegionError::OtherMemory(_)) => false,
+            Err(_) => {
+                // The target, or the failure of a message to it, reports the error.
+                self.parts[target as usize].set(ReachedPart::Asked);
+                false
+            }
         }
-        is_done
     }
 
     fn region_of(
@@ -121,21 +125,19 @@ pub(super) fn may_copy(access: &WindowAccess) -> bool {
     matches!(access.action, AccessKind::Put | AccessKind::Get)
 }
 
-/// Puts into a region of a peer, or gets from it, `length` bytes at `offset`; returns whether that
-/// was possible.
+/// Puts into a region of a peer, or gets from it, `length` bytes at `offset`.
 pub(super) fn copy(
     process: &Process,
     (gate, token): (GateId, RegionToken),
     access: &WindowAccess,
     (offset, length): (usize, usize),
-) -> bool {
+) -> std::result::Result<(), RegionError> {
     let mut runtime = process.runtime();
     let regions = runtime.regions();
-    let outcome = match access.action {
+    match access.action {
         AccessKind::Put => regions.write_region(gate, token, offset, length, &access.origin, 0),
         _ => regions.read_region(gate, token, offset, length, &access.result, 0),
-    };
-    outcome.is_ok()
+    }
 }
 
 /// Revokes the region, if there is one.

@@ -7,7 +7,7 @@ use std::ptr;
 use super::Cuda;
 use super::driver::{
     ATTRIBUTE_POOL, AccessOfDevice, HANDLE_TYPE_DESCRIPTOR, HandleBytes,
-    IPC_LAZY_ENABLE_PEER_ACCESS, Pool,
+    IPC_LAZY_ENABLE_PEER_ACCESS, Pool, SUCCESS,
 };
 use crate::api::{ApiError, call, pointer};
 use crate::record::{Allocation, HANDLE_BYTES, Handle};
@@ -23,7 +23,8 @@ impl Cuda {
         let base = allocation.base as u64;
         let mut pool: Pool = ptr::null_mut();
         let place = (&raw mut pool).cast();
-        if self.attributes(allocation.base, [ATTRIBUTE_POOL], [place]).is_ok() && !pool.is_null() {
+        let outcome = self.attributes(allocation.base, [ATTRIBUTE_POOL], [place]);
+        if outcome == SUCCESS && !pool.is_null() {
             return self.export_from_pool(base, pool);
         }
         let mut bytes = HandleBytes([0; HANDLE_BYTES]);
@@ -101,8 +102,9 @@ impl Cuda {
     }
 
     fn unmap(&self, address: u64, bytes: usize) {
-        let _ = call!(self, unmap, "cuMemUnmap", address, bytes);
-        let _ = call!(self, unreserve, "cuMemAddressFree", address, bytes);
+        // Addresses that are mapped stay reserved.
+        let _ = call!(self, unmap, "cuMemUnmap", address, bytes)
+            .and_then(|()| call!(self, unreserve, "cuMemAddressFree", address, bytes));
     }
 
     fn import_from_pool(

@@ -17,11 +17,11 @@ use sys::mapping::is_sealed_against_shrinking;
 use super::{MAGIC, MappedSegment, PeerBell, PopulatedPieces, SEGMENT_BYTES, WakingPipe, words_of};
 use crate::card::SegmentCard;
 use crate::middle::{MiddleChoice, MiddleStatistics, SenderState};
-use crate::regions::RegionAccessGranted;
+use crate::regions::{RegionAccessGranted, RegionEntry};
 use crate::sizes::{
     CELL_PACKET_BYTES_MIN, LANE_LINES, LANE_MESSAGE_BYTES_MAX, LINES, cell_lengths,
 };
-use crate::transfer::{CopyDirection, PeerRuns, RegionRange, copy, read_record};
+use crate::transfer::{CopyDirection, PeerRuns, RegionRange, copy, copy_distant, read_record};
 use cells::Cells;
 
 /// The segments of peers by gate; none where not connected.
@@ -372,16 +372,19 @@ impl PeerSegment {
     ) -> Result<(), RegionError> {
         assert!(range.at + range.length <= range.buffer.len(), "the range is inside the buffer");
         let Self { bell, runs, pid, place, .. } = self;
+        let mut copied = |entry: &RegionEntry, found: &RegionAccessGranted| match found.is_distant()
+        {
+            true => copy_distant(way, *pid, entry, found, range),
+            false if found.is_readable() => copy(way, *pid, entry, found, runs, range),
+            false => Err(RegionError::NotReadable),
+        };
         let slot = range.region.place as u32 as usize;
         let entry = bell.segment.find_region(slot).ok_or(RegionError::Unknown)?;
         match way {
             CopyDirection::Read => {
                 let found =
                     entry.find(range.region, range.offset, range.length, RegionAccess::Read)?;
-                if !found.is_readable() {
-                    return Err(RegionError::NotReadable);
-                }
-                let copied = copy(way, *pid, entry, &found, runs, range);
+                let copied = copied(entry, &found);
                 entry.is_still(&found)?;
                 copied
             }
@@ -390,7 +393,7 @@ impl PeerSegment {
                 bell.segment.senders().begin_writing(place, slot);
                 let access = RegionAccess::ReadAndWrite;
                 let found = entry.find(range.region, range.offset, range.length, access);
-                let copied = found.and_then(|found| copy(way, *pid, entry, &found, runs, range));
+                let copied = found.and_then(|found| copied(entry, &found));
                 bell.segment.senders().end_writing(place);
                 copied
             }
