@@ -3,6 +3,7 @@
 # costs again that were made up for each distance, and names the choices that processes then make.
 # Prints "ok NAME" or "FAILED NAME". All is emulated on the machine's own few processors: waits
 # sleep soon (COMBRAY_PREFER=compute), and the made-up costs are far above the real ones.
+set -o pipefail
 cd "$(dirname "$(realpath "$0")")/../.." || exit 1
 bin=build/prefix/bin
 export COMBRAY_PREFER=compute

@@ -162,7 +162,9 @@ def a_revoked_allocation_is_reported_in_the_words_of_slurm(runner):
             assert code == 0, told
             said = job.communicate(timeout=60)[0]
         finally:
-            job.kill()
+            # salloc gives its allocation back when it is asked to end.
+            job.terminate()
+            job.communicate()
         assert "CANCELLED" in said and "frame" not in said, said
         wait_until_gone(copy)
 

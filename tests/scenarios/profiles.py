@@ -229,6 +229,7 @@ def counted_energy(folder, watts):
         counter.join()
 
 
+@alone("a counter must be written each 2 ms")
 def energy_is_reported_by_rank_and_phase(runner):
     """Energy is divided by processor time, and a rank that waits takes none: its wait sleeps."""
     needs_combray(runner)

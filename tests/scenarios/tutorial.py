@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 
 from harness import ROOT
-from harness.scenarios import needs_combray
+from harness.scenarios import alone, needs_combray
 
 FIRST_HOUR = ROOT / "docs/user/first-hour.md"
 SLOW_PROGRAMS = ROOT / "docs/user/slow-programs.md"
@@ -67,6 +67,7 @@ def the_first_hour(runner):
     assert count > 10, f"{count} commands are tried"
 
 
+@alone("the longest wait must be that of the program")
 def from_a_slow_program_to_its_line(runner):
     needs_combray(runner)
     # Load can make another wait the longest one.
