@@ -85,6 +85,14 @@ const SCRATCH_BYTES_MAX: usize = 4 << 20;
 /// message to each process that the alternatives have.
 const SMALL_SHARE_MAX: usize = 4 << 10;
 
+/// The maximum scratch memory of halving for such shares, in bytes: all processes of a machine have
+/// it at a time.
+const SMALL_SHARES_BYTES_MAX: usize = 16 * SCRATCH_BYTES_MAX;
+
+fn halving_scratch_max(share: usize) -> usize {
+    if share > SMALL_SHARE_MAX { SCRATCH_BYTES_MAX } else { SMALL_SHARES_BYTES_MAX }
+}
+
 /// Chooses the algorithm; `operands` counts the elements of all processes in total.
 pub fn choose(member: Member, operands: Operands) -> Algorithm {
     let cost = |one| cost(one, member, operands);
@@ -103,9 +111,7 @@ pub fn cost(algorithm: Algorithm, member: Member, operands: Operands) -> Option<
             return None;
         }
         Algorithm::Shares if operands.commutative && bytes > SCRATCH_BYTES_MAX => return None,
-        Algorithm::Halving
-            if share > SMALL_SHARE_MAX && halving_scratch(member, bytes) > SCRATCH_BYTES_MAX =>
-        {
+        Algorithm::Halving if halving_scratch(member, bytes) > halving_scratch_max(share) => {
             return None;
         }
         Algorithm::Star | Algorithm::Binomial => {

@@ -3,11 +3,14 @@
  * the library that NVTX_INJECTION64_PATH names and calls InitializeInjectionNvtx2, which puts
  * functions into NVTX's tables; `combray run --trace` and --profile set that variable. The phase is
  * the innermost range of the process's first thread. Ranges before MPI_Init or after MPI_Finalize,
- * of other threads, and those that can overlap (nvtxRangeStart) are no phases.
+ * of other threads, those that can overlap (nvtxRangeStart), and those of forked processes are no
+ * phases; nor are any ranges at MPI_THREAD_SERIALIZED, where another thread may be in MPI, or if
+ * another thread than the first one is MPI's main thread.
  *
  * This library is linked with no MPI library: it finds the one that the program has loaded. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +18,7 @@
 #include <unistd.h>
 #include <wchar.h>
 
-/* Numbers of NVTX's interface for tools, which are the same in all releases of NVTX 2 and 3. */
+/* Numbers of NVTX's interface for tools, which are the same in all releases of NVTX 3. */
 enum { TABLE_OF_TABLES = 1, TABLE_CORE = 1, TABLE_DOMAINS = 5 };
 enum { CORE_PUSH_EX = 8, CORE_PUSH = 9, CORE_PUSH_WIDE = 10, CORE_POP = 11 };
 enum { DOMAINS_PUSH_EX = 4, DOMAINS_POP = 5, DOMAINS_REGISTER = 10, DOMAINS_REGISTER_WIDE = 11 };
@@ -67,10 +70,28 @@ static int answer_of_mpi(const char *name, _Atomic(any_function) *known) {
     return function && function(&answer) == 0 && answer;
 }
 
+/* Whether this process was forked by one that had loaded this library: it is none of MPI's. */
+static int is_forked;
+
+static void note_fork(void) {
+    is_forked = 1;
+}
+
+/* Whether the calling thread, the first one, may call MPI at any time: levels of threads are 0 to 3,
+ * or multiples of 1024 by the standard ABI. */
+static int may_call_mpi(void) {
+    static _Atomic(any_function) query, is_main_thread;
+    int (*level_of)(int *) = (int (*)(int *))function_of_mpi("MPI_Query_thread", &query), level = 0;
+    if (!level_of || level_of(&level) != 0 || level == 2 || level == 2048)
+        return 0;
+    return level == 3 || level == 4096 || answer_of_mpi("MPI_Is_thread_main", &is_main_thread);
+}
+
 /* The innermost range that has a name becomes the phase. */
 static void update_phase(void) {
     static _Atomic(any_function) initialized, finalized, phase;
-    if (gettid() != getpid() || !answer_of_mpi("MPI_Initialized", &initialized) || answer_of_mpi("MPI_Finalized", &finalized))
+    if (is_forked || gettid() != getpid() || !answer_of_mpi("MPI_Initialized", &initialized) ||
+        answer_of_mpi("MPI_Finalized", &finalized) || !may_call_mpi())
         return;
     int (*begin)(const char *) = (int (*)(const char *))function_of_mpi("combray_phase", &phase);
     if (begin)
@@ -145,7 +166,7 @@ __attribute__((visibility("default"))) int InitializeInjectionNvtx2(const void *
     const struct tables *tables = table(TABLE_OF_TABLES);
     any_function **functions;
     unsigned count;
-    if (!tables || tables->bytes < sizeof *tables)
+    if (!tables || tables->bytes < sizeof *tables || pthread_atfork(NULL, NULL, note_fork) != 0)
         return 0;
     if (tables->find(TABLE_CORE, &functions, &count)) {
         set(functions, count, CORE_PUSH_EX, (any_function)push_ex);

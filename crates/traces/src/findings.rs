@@ -260,7 +260,7 @@ impl Causes {
             }
             WaitCause::Window | WaitCause::Other => None,
         };
-        wait.ended = came.filter(|came| *came > begun).unwrap_or(ended);
+        wait.ended = came.filter(|came| *came > begun && *came < ended).unwrap_or(ended);
     }
 }
 
@@ -314,6 +314,8 @@ fn summary(trace: &AlignedTrace, (begun, ended): (u64, u64), causes: &Causes) ->
     if !is_inside {
         all.computing += ended.saturating_sub(outside_since);
     }
+    // Waits of several threads overlap, and some end before their calls went on.
+    all.waits.sort_by_key(|wait| wait.ended);
     all
 }
 

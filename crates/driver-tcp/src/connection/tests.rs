@@ -226,6 +226,23 @@ fn the_backlog_counts_what_waits_in_this_process() {
 }
 
 #[test]
+fn data_of_a_part_has_its_place_in_a_cache_line_behind_the_head() {
+    const LINE_BYTES: usize = 64;
+    for offset in [0, 8, 63] {
+        let (near, far) = pair(usize::MAX);
+        let mut connection = TcpConnection::new(near, GateId(1), 0);
+        let buffer = memory(600, 0);
+        let address = buffer.base_address() + offset;
+        let part = Part { label: [0; 24], buffer, offset, length: 500, token: 1 };
+        connection.post_part(part, &mut Written::default()).unwrap();
+        let mut bytes = [0; HEAD_BYTES];
+        assert_eq!(far.read(&mut bytes).unwrap(), HEAD_BYTES);
+        let data = HEAD_BYTES + 24 + usize::from(bytes[5]);
+        assert_eq!(data % LINE_BYTES, address % LINE_BYTES, "offset {offset}");
+    }
+}
+
+#[test]
 fn the_backlog_of_short_packets_is_not_asked_for() {
     let (near, far) = pair(10_000);
     let mut connection = TcpConnection::new(near, GateId(1), 0);

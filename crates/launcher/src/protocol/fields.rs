@@ -51,13 +51,13 @@ impl Frames {
         self.taken += length;
     }
 
-    /// Returns the first line of the bytes that were not consumed yet, if it is text: a program on
+    /// Returns the first line with text of the bytes that were not consumed yet: a program on
     /// the way to the host, such as Slurm's, wrote it between frames.
     fn text(&self) -> Option<String> {
-        let line = self.rest().split(|byte| *byte == b'\n').next()?;
-        let line = line.trim_ascii_end();
+        let mut lines = self.rest().split(|byte| *byte == b'\n');
+        let line = lines.find(|line| !line.trim_ascii().is_empty())?.trim_ascii_end();
         let line = &line[..line.len().min(TEXT_BYTES_MAX)];
-        let is_text = line.iter().all(|byte| matches!(byte, b' '..=b'~'));
+        let is_text = line.iter().all(|byte| matches!(byte, b'\t' | b' '..=b'~'));
         is_text.then(|| String::from_utf8_lossy(line).into_owned())
     }
 

@@ -202,6 +202,7 @@ fn text_of_another_program_between_frames_is_shown() {
     let cancelled = "slurmstepd: error: *** STEP 4.0 ON box2 CANCELLED ***";
     for (text, expected) in [
         (format!("{cancelled}\n"), format!("another program wrote to it: {cancelled}")),
+        (format!("\n{cancelled}\n"), format!("another program wrote to it: {cancelled}")),
         (
             "\u{1b}[31mred".into(),
             "the data is not a frame, or is a frame of 825449243 bytes".into(),

@@ -95,7 +95,7 @@ fn shares_of<'a>(
         });
         let first = summary.waits.partition_point(|wait| wait.ended <= begun);
         let waits = summary.waits[first..].iter().take_while(|wait| wait.ended <= end);
-        let waits = waits.map(|wait| wait.ended - wait.begun.max(begun));
+        let waits = waits.map(|wait| wait.ended.saturating_sub(wait.begun.max(begun)));
         share.waiting = waits.fold(share.waiting, u64::saturating_add);
     }
     all
