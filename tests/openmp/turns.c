@@ -76,6 +76,39 @@ static int wait_in_the_kernel(int threads) {
     return sum;
 }
 
+// A task that one thread runs waits for a later one, which another thread must run.
+static int tasks_wait_for_each_other(int threads) {
+    static atomic_int second;
+    atomic_store(&second, 0);
+#pragma omp parallel num_threads(threads)
+#pragma omp single nowait
+    {
+#pragma omp task
+        while (!atomic_load(&second)) {
+        }
+#pragma omp task
+        atomic_store(&second, 1);
+    }
+    return atomic_load(&second);
+}
+
+// Threads of nested regions, all of which are counted, stay within OMP_THREAD_LIMIT.
+static int most_threads(void) {
+    atomic_int now = 0, most = 0;
+    omp_set_max_active_levels(3);
+#pragma omp parallel num_threads(4)
+#pragma omp parallel num_threads(4)
+#pragma omp parallel num_threads(4)
+    {
+        int seen = atomic_fetch_add(&now, 1) + 1, before = atomic_load(&most);
+        while (seen > before && !atomic_compare_exchange_weak(&most, &before, seen)) {
+        }
+#pragma omp barrier
+        atomic_fetch_sub(&now, 1);
+    }
+    return most;
+}
+
 static int nested(int outer, int inner) {
     int sum = 0;
     omp_set_max_active_levels(3);
@@ -102,10 +135,16 @@ static int nested(int outer, int inner) {
 }
 
 int main(int count, char **arguments) {
+    if (count > 1 && !strcmp(arguments[1], "limit")) {
+        int most = most_threads();
+        printf(most <= omp_get_thread_limit() ? "within the limit\n" : "%d threads\n", most);
+        return most > omp_get_thread_limit();
+    }
     for (int round = 0; round < ROUNDS; round++) {
         printf("%d", spin_for_successors(THREADS));
         printf(" %d", spin_beside_locks(THREADS));
         printf(" %d", wait_in_the_kernel(THREADS));
+        printf(" %d", tasks_wait_for_each_other(THREADS));
         printf(" %d\n", nested(3, 4));
     }
     // Now none of them has had a reason to run elsewhere than in turn.

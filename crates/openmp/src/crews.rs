@@ -9,19 +9,20 @@
 //! another kernel thread, and a program with thread-local storage has no crews.
 
 use std::collections::VecDeque;
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
 use std::hint;
 use std::iter;
 use std::mem;
 use std::path::Path;
-use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use std::thread::{self, Builder};
 use std::time::Duration;
 
 use corosensei::stack::{Stack, StackPointer};
 use corosensei::{Coroutine, CoroutineResult, Yielder};
+use sys::signals::SignalMask;
 use sys::stacks::StackSlab;
 use sys::{cores, futex, library, pages, process, signals};
 
@@ -65,6 +66,12 @@ pub struct Crew {
     resumed: AtomicU32,
     /// Counts those times by the kernel thread that carries the crew.
     resumed_by_carrier: AtomicU32,
+    /// The kernel threads that look for fibers to resume, or are about to.
+    seeking: AtomicU32,
+    /// Whether other kernel threads than that which carries the crew may resume thread 0.
+    may_move_first: AtomicBool,
+    /// Counts regions.
+    epoch: AtomicU32,
 }
 
 /// A thread of a crew. It stays with its team, which is never freed.
@@ -77,6 +84,9 @@ struct Member {
 /// A thread of a team in a region.
 struct Fiber {
     thread: &'static Thread,
+    is_first: bool,
+    /// What the runtime library of C++ keeps of a kernel thread.
+    exceptions: Exceptions,
     stack: &'static Own<Option<FiberStack>>,
     coroutine: Coroutine<(), bool, (), FiberStack>,
 }
@@ -84,6 +94,29 @@ struct Fiber {
 // SAFETY: a fiber uses no thread-local storage across a switch: this library reads its own by
 // functions that are not inlined, and `suits` refuses programs that have some.
 unsafe impl Send for Fiber {}
+
+/// The exceptions of C++ that a thread handles and has thrown.
+type Exceptions = [usize; 2];
+
+/// Returns where the calling kernel thread has its exceptions; null without that library.
+fn exceptions_here() -> *mut Exceptions {
+    static FOUND: OnceLock<Option<extern "C" fn() -> *mut Exceptions>> = OnceLock::new();
+    let find = || {
+        let function = library::global_symbol(c"__cxa_get_globals")?;
+        // SAFETY: the C++ ABI gives the function this type, and its result two words.
+        Some(unsafe {
+            mem::transmute::<NonNull<c_void>, extern "C" fn() -> *mut Exceptions>(function)
+        })
+    };
+    FOUND.get_or_init(find).map_or(ptr::null_mut(), |function| function())
+}
+
+/// Gives the calling kernel thread these exceptions, and returns its former ones.
+fn replace_exceptions(new: Exceptions) -> Exceptions {
+    let here = exceptions_here();
+    // SAFETY: it is null, or belongs to the calling kernel thread, which alone uses it.
+    if here.is_null() { new } else { unsafe { here.replace(new) } }
+}
 
 struct FiberStack(StackSlab);
 
@@ -187,11 +220,25 @@ fn is_known(path: &Path) -> bool {
 pub extern "C" fn combray_openmp_begin_wait() -> c_int {
     let Some(thread) = Thread::known() else { return 0 };
     let Some(crew) = thread.crew.get() else { return 0 };
-    if !thread.has_lent.replace(true) {
-        crew.lend();
-    }
+    crew.lend();
     1
 }
+
+/// Lets the other threads run that take turns with the calling one, which looks again and again
+/// whether something has happened.
+pub fn give_way() {
+    if let Some(switch) = Thread::known().and_then(|thread| thread.switch.get()) {
+        // SAFETY: the fiber that runs this has it until it ends.
+        unsafe { switch.as_ref() }.suspend(false);
+    }
+}
+
+/// How many threads of open regions are no kernel threads.
+pub fn fibers() -> u32 {
+    FIBERS.load(Ordering::Relaxed)
+}
+
+static FIBERS: AtomicU32 = AtomicU32::new(0);
 
 /// Waits on a fiber until a condition holds. Returns false at once if the caller is on none.
 pub fn wait(mut condition: impl FnMut() -> bool) -> bool {
@@ -238,6 +285,7 @@ impl TeamCrews {
         let Some(body) = body else { return };
         let outer = thread.switch.get();
         monitor::begin(size);
+        FIBERS.fetch_add(size - count, Ordering::Relaxed);
         let crews = &self.crews.get()[..count as usize];
         let fiber = |crew: &'static Crew, id: u32| match id {
             0 => self.first(thread, crew, body, data),
@@ -245,14 +293,18 @@ impl TeamCrews {
         };
         for (number, crew) in (0..count).zip(crews) {
             let ids = size * number / count..size * (number + 1) / count;
-            crew.unfinished.store(ids.len() as u32, Ordering::Relaxed);
-            crew.lock().extend(ids.map(|id| fiber(crew, id)));
+            let fibers: Vec<Fiber> = ids.map(|id| fiber(crew, id)).collect();
+            crew.epoch.fetch_add(1, Ordering::Relaxed);
+            crew.may_move_first.store(false, Ordering::Relaxed);
+            crew.unfinished.store(fibers.len() as u32, Ordering::Relaxed);
+            crew.lock().extend(fibers);
         }
         // A team that is opened next gets the same workers: these are awake.
         let mut workers: Vec<&'static Worker> = Vec::new();
         for number in 1..count as usize {
             let worker = workers::obtain();
-            worker.begin(WorkerTask::Carry { number, crews, core });
+            let epoch = crews[number].epoch.load(Ordering::Relaxed);
+            worker.begin(WorkerTask::Carry { number, epoch, crews, core });
             workers.push(worker);
         }
         crews[0].carry_here(outer, crews);
@@ -261,6 +313,7 @@ impl TeamCrews {
             cores::yield_now();
         }
         workers.into_iter().rev().for_each(workers::keep);
+        FIBERS.fetch_sub(size - count, Ordering::Relaxed);
         monitor::end(size);
     }
 
@@ -273,17 +326,25 @@ impl TeamCrews {
         Address(data): Address,
     ) -> Fiber {
         let stack = self.first_stack.replace(None);
-        let stack = stack.unwrap_or_else(|| FiberStack::new(process::stack_bytes_of_main()));
+        let stack = stack.unwrap_or_else(|| {
+            let configured = environment::settings().stack_bytes.unwrap_or_default();
+            FiberStack::new(process::stack_bytes_of_main().max(configured))
+        });
         let run = move |switch: &Switch, ()| {
             let outer = thread.switch.replace(Some(NonNull::from(switch)));
             let outer_crew = thread.crew.replace(Some(crew));
             // SAFETY: the program gave this function with this argument.
             observers::while_in_region(thread, body as usize, || unsafe { body(data) });
             observers::while_meeting(thread, Meeting::BarrierOfRegion, || barrier::join(thread));
+            barrier::release_crews(thread);
             thread.crew.set(outer_crew);
             thread.switch.set(outer);
         };
-        Fiber { thread, stack: &self.first_stack, coroutine: Coroutine::with_stack(stack, run) }
+        // It may throw again what the program handles around the region.
+        let exceptions = replace_exceptions(Exceptions::default());
+        replace_exceptions(exceptions);
+        let coroutine = Coroutine::with_stack(stack, run);
+        Fiber { thread, is_first: true, exceptions, stack: &self.first_stack, coroutine }
     }
 }
 
@@ -295,6 +356,9 @@ impl Crew {
             unfinished: AtomicU32::new(0),
             resumed: AtomicU32::new(0),
             resumed_by_carrier: AtomicU32::new(0),
+            seeking: AtomicU32::new(0),
+            may_move_first: AtomicBool::new(false),
+            epoch: AtomicU32::new(0),
         }
     }
 
@@ -302,14 +366,25 @@ impl Crew {
         self.ready.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Resumes the fibers in turn until all of this crew have ended, or `is_over`, and calls `note`
-    /// before each. While they wait, helps the other crews of its team. `outer` is the switch of
-    /// the fiber that calls this.
+    /// Takes the next fiber for the kernel thread that carries the crew, or for another one: that
+    /// leaves thread 0, which may be the main thread of MPI, as long as possible.
+    fn take(&self, is_carrier: bool) -> Option<Fiber> {
+        let mut ready = self.lock();
+        if is_carrier || self.may_move_first.load(Ordering::Relaxed) {
+            return ready.pop_front();
+        }
+        let place = ready.iter().position(|fiber| !fiber.is_first)?;
+        ready.remove(place)
+    }
+
+    /// Resumes the fibers in turn until all of this crew have ended, or `is_over`. While they wait,
+    /// helps the other crews of its team. `outer` is the switch of the fiber that calls this. The
+    /// caller counts as seeking.
     fn carry(
         &self,
         outer: Option<NonNull<Switch>>,
         team: &[&Self],
-        note: impl Fn(),
+        is_carrier: bool,
         is_over: impl Fn() -> bool,
     ) {
         let mut pause = Pause::new(outer);
@@ -318,9 +393,11 @@ impl Crew {
         // Whether it sleeps if they wait still, and on which count.
         let mut sleeps: Option<u32> = None;
         while self.is_open() && !is_over() {
-            let next = self.lock().pop_front();
-            if let Some(fiber) = next {
-                note();
+            if let Some(fiber) = self.take(is_carrier) {
+                match is_carrier {
+                    true => _ = self.resumed_by_carrier.fetch_add(1, Ordering::Relaxed),
+                    false => self.event.notify_all(),
+                }
                 let (has_run, ready) = self.resume(fiber);
                 if has_run {
                     waiting = 0;
@@ -336,19 +413,20 @@ impl Crew {
             if let Some(seen) = sleeps.take() {
                 self.event.sleep(seen, pause.time());
                 self.event.wake_up();
-            } else if pause.turn(team) {
+            } else if pause.turn(self, team) {
                 sleeps = Some(self.event.fall_asleep());
             }
         }
         if sleeps.is_some() {
             self.event.wake_up();
         }
+        self.seeking.fetch_sub(1, Ordering::SeqCst);
     }
 
     /// Carries this crew on the kernel thread that does so in this region.
     fn carry_here(&self, outer: Option<NonNull<Switch>>, team: &[&Self]) {
-        let note = || _ = self.resumed_by_carrier.fetch_add(1, Ordering::Relaxed);
-        self.carry(outer, team, note, || false);
+        self.seeking.fetch_add(1, Ordering::SeqCst);
+        self.carry(outer, team, true, || false);
     }
 
     /// Carries this crew on a worker while the kernel thread that does so runs a fiber that does
@@ -356,22 +434,29 @@ impl Crew {
     pub fn stand_in(&self) {
         let before = self.resumed_by_carrier.load(Ordering::Relaxed);
         let has_returned = || self.resumed_by_carrier.load(Ordering::Relaxed) != before;
-        self.carry(None, &[], || self.event.notify_all(), has_returned);
+        self.carry(None, &[], false, has_returned);
         self.event.notify_all();
     }
 
-    /// Lets a worker stand in if there are fibers that it could resume.
+    /// Lets a worker stand in if there are fibers that it could resume, and no kernel thread looks
+    /// for them.
     fn lend(&'static self) {
-        if !self.lock().is_empty() {
+        let may_move_first = self.may_move_first.load(Ordering::Relaxed);
+        let is_wanted = self.lock().iter().any(|fiber| may_move_first || !fiber.is_first);
+        let is_alone = || self.seeking.compare_exchange(0, 1, Ordering::SeqCst, Ordering::SeqCst);
+        if is_wanted && is_alone().is_ok() {
             workers::obtain().begin(WorkerTask::StandIn(self));
         }
     }
 
-    /// Carries this crew on a worker, and helps the others of its team as long as they need it.
-    pub fn carry_by_worker(&self, team: &[&Self]) {
-        self.carry_here(None, team);
+    /// Carries this crew on a worker in the region that began with this epoch, and helps the others
+    /// of its team as long as they need it.
+    pub fn carry_by_worker(&self, team: &[&Self], epoch: u32) {
+        let is_over = || self.epoch.load(Ordering::Relaxed) != epoch;
+        self.seeking.fetch_add(1, Ordering::SeqCst);
+        self.carry(None, team, true, is_over);
         let mut pause = Pause::new(None);
-        while team.iter().any(|crew| crew.is_open()) && !pause.turn(team) {}
+        while !is_over() && team.iter().any(|crew| crew.is_open()) && !pause.turn(self, team) {}
     }
 
     fn is_open(&self) -> bool {
@@ -382,10 +467,13 @@ impl Crew {
     /// ready.
     fn resume(&self, mut fiber: Fiber) -> (bool, usize) {
         self.resumed.fetch_add(1, Ordering::Relaxed);
-        fiber.thread.has_lent.set(false);
+        self.seeking.fetch_sub(1, Ordering::SeqCst);
         let carrier = Thread::replace_current(Some(fiber.thread));
+        let exceptions = replace_exceptions(fiber.exceptions);
         let result = fiber.coroutine.resume(());
+        fiber.exceptions = replace_exceptions(exceptions);
         Thread::replace_current(carrier);
+        self.seeking.fetch_add(1, Ordering::SeqCst);
         match result {
             CoroutineResult::Yield(has_run) => {
                 let mut ready = self.lock();
@@ -405,8 +493,9 @@ impl Crew {
     fn help(&self) -> bool {
         let carrier = self.resumed_by_carrier.load(Ordering::Relaxed);
         let (mut waiting, mut any_has_run) = (0, false);
+        self.seeking.fetch_add(1, Ordering::SeqCst);
         while self.resumed_by_carrier.load(Ordering::Relaxed) == carrier {
-            let Some(fiber) = self.lock().pop_front() else { break };
+            let Some(fiber) = self.take(false) else { break };
             let (has_run, ready) = self.resume(fiber);
             self.event.notify_all();
             any_has_run |= has_run;
@@ -415,6 +504,7 @@ impl Crew {
                 break;
             }
         }
+        self.seeking.fetch_sub(1, Ordering::SeqCst);
         any_has_run
     }
 }
@@ -446,13 +536,14 @@ impl Member {
                 observers::while_in_region(thread, body as usize, || unsafe { body(data.0) });
             }
             thread.task().known.set(None);
+            barrier::end_in_crew(thread);
             observers::implicit_task_ends(thread);
             thread.leave(before);
             thread.crew.set(None);
             thread.switch.set(None);
-            barrier::end_in_crew(team);
         };
-        Fiber { thread, stack: &self.stack, coroutine: Coroutine::with_stack(stack, run) }
+        let (exceptions, coroutine) = (Exceptions::default(), Coroutine::with_stack(stack, run));
+        Fiber { thread, is_first: false, exceptions, stack: &self.stack, coroutine }
     }
 }
 
@@ -481,10 +572,12 @@ impl Pause {
     /// After a look at all fibers: lets others run now and then. The fiber that carries the crew
     /// returns; a kernel thread helps another crew of its team, or lets others have the core.
     /// Returns whether it may sleep.
-    fn turn(&mut self, team: &[&Crew]) -> bool {
+    fn turn(&mut self, crew: &Crew, team: &[&Crew]) -> bool {
         if let Some(outer) = self.outer {
+            crew.seeking.fetch_sub(1, Ordering::SeqCst);
             // SAFETY: the fiber that calls this has it until it ends.
             unsafe { outer.as_ref() }.suspend(mem::take(&mut self.has_run));
+            crew.seeking.fetch_add(1, Ordering::SeqCst);
             return false;
         }
         self.looks += 1;
@@ -542,12 +635,20 @@ mod monitor {
     /// before it sleeps.
     const MONITOR_PERIOD: Duration = Duration::from_millis(5);
     const IDLE_PERIODS: u32 = 100;
+
+    /// After so many periods in which its kernel thread did not return, another one may resume
+    /// thread 0 of a crew.
+    const PERIODS_TILL_FIRST: u32 = 20;
+
+    /// The signals that workers block: those of the thread that opened the first such region.
+    static SIGNALS: OnceLock<SignalMask> = OnceLock::new();
     const STACK_BYTES: usize = 256 << 10;
 
     pub fn add(crew: &'static Crew) {
         static BEGUN: Once = Once::new();
         CREWS.lock().unwrap_or_else(PoisonError::into_inner).push(crew);
         BEGUN.call_once(|| {
+            SIGNALS.get_or_init(SignalMask::current);
             let thread = Builder::new().name("combray-crews".to_owned()).stack_size(STACK_BYTES);
             if let Err(error) = signals::without_signals(|| thread.spawn(|| watch())) {
                 crate::fail(&format!("no thread can be started: {error}; raise ulimit -u"));
@@ -569,7 +670,7 @@ mod monitor {
     }
 
     fn watch() -> ! {
-        let mut seen: Vec<u32> = Vec::new();
+        let mut all_seen: Vec<Seen> = Vec::new();
         let mut idle = 0;
         loop {
             thread::sleep(MONITOR_PERIOD);
@@ -582,14 +683,34 @@ mod monitor {
                 IS_ASLEEP.store(0, Ordering::SeqCst);
             }
             let crews = CREWS.lock().unwrap_or_else(PoisonError::into_inner);
-            seen.resize(crews.len(), 0);
-            for (crew, seen) in crews.iter().zip(&mut seen) {
+            all_seen.resize(crews.len(), Seen::default());
+            for (crew, seen) in crews.iter().zip(&mut all_seen) {
                 let resumed = crew.resumed.load(Ordering::Relaxed);
-                let is_open = crew.is_open();
-                if mem::replace(seen, resumed) == resumed && is_open {
-                    crew.lend();
+                let by_carrier = crew.resumed_by_carrier.load(Ordering::Relaxed);
+                let is_stuck = mem::replace(&mut seen.resumed, resumed) == resumed;
+                let has_returned = mem::replace(&mut seen.by_carrier, by_carrier) != by_carrier;
+                if has_returned || !crew.is_open() {
+                    seen.periods = 0;
+                    continue;
+                }
+                seen.periods += 1;
+                if seen.periods == PERIODS_TILL_FIRST {
+                    crew.may_move_first.store(true, Ordering::Relaxed);
+                }
+                if is_stuck || seen.periods >= PERIODS_TILL_FIRST {
+                    // `obtain` may start a worker, which takes over the mask of this thread.
+                    SIGNALS.get_or_init(SignalMask::current).during(|| crew.lend());
                 }
             }
         }
+    }
+
+    /// What the monitor has seen of a crew.
+    #[derive(Clone, Default)]
+    struct Seen {
+        resumed: u32,
+        by_carrier: u32,
+        /// In how many periods its kernel thread has not returned.
+        periods: u32,
     }
 }

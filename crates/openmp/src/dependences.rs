@@ -26,7 +26,7 @@ struct Following {
 
 impl Successors {
     fn with<R>(&self, with: impl FnOnce(&mut Following) -> R) -> R {
-        waiting::lock(&self.lock);
+        waiting::lock_briefly(&self.lock);
         let result = self.following.with(with);
         waiting::unlock(&self.lock);
         result

@@ -45,7 +45,7 @@ pub fn threads_for(thread: &Thread, asked: u32) -> u32 {
         threads = threads.min(borrowing::usable_cores() as u32);
     }
     if settings.thread_limit != u32::MAX {
-        let others = waiting::busy() as u32 - 1;
+        let others = waiting::busy() as u32 - 1 + crews::fibers();
         threads = threads.min(settings.thread_limit.saturating_sub(others));
     }
     threads.max(1)

@@ -77,14 +77,14 @@ struct Parent {
 
 impl Parent {
     fn get(&self) -> Option<TaskRef> {
-        waiting::lock(&self.lock);
+        waiting::lock_briefly(&self.lock);
         let task = self.task.get();
         waiting::unlock(&self.lock);
         task
     }
 
     fn replace(&self, task: Option<TaskRef>) -> Option<TaskRef> {
-        waiting::lock(&self.lock);
+        waiting::lock_briefly(&self.lock);
         let before = self.task.replace(task);
         waiting::unlock(&self.lock);
         before

@@ -63,9 +63,8 @@ pub struct Thread {
     pub displayed: Own<String>,
     /// The switch of the fiber that it is, if it takes turns with other threads of its team.
     pub switch: Cell<Option<NonNull<Switch>>>,
-    /// Its crew then, and whether that got a worker since the fiber was resumed last.
+    /// Its crew then.
     pub crew: Cell<Option<&'static Crew>>,
-    pub has_lent: Cell<bool>,
     /// The copies of reductions that the program still reads, by their words.
     pub kept: Own<Vec<(usize, Private)>>,
 }
@@ -166,7 +165,6 @@ impl Thread {
             displayed: Own::default(),
             switch: Cell::new(None),
             crew: Cell::new(None),
-            has_lent: Cell::new(false),
         }))
     }
 

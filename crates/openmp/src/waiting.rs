@@ -175,8 +175,23 @@ const AWAITED: u32 = 2;
 
 /// Takes a lock that is a word of the program's memory, zero at first.
 pub fn lock(word: &AtomicU32) {
-    let mut take = || word.load(Ordering::Relaxed) == FREE && try_lock(word);
-    if try_lock(word) || crews::wait(&mut take) || soon(take, || false) {
+    let take = || word.load(Ordering::Relaxed) == FREE && try_lock(word);
+    if !try_lock(word) && !crews::wait(take) {
+        lock_on_kernel_thread(word);
+    }
+}
+
+/// Takes a lock that is held for some instructions only. The thread does not give its turn to
+/// others, which may want what it holds.
+pub fn lock_briefly(word: &AtomicU32) {
+    if !try_lock(word) {
+        lock_on_kernel_thread(word);
+    }
+}
+
+fn lock_on_kernel_thread(word: &AtomicU32) {
+    let take = || word.load(Ordering::Relaxed) == FREE && try_lock(word);
+    if soon(take, || false) {
         return;
     }
     while word.swap(AWAITED, Ordering::Acquire) != FREE {
@@ -187,6 +202,15 @@ pub fn lock(word: &AtomicU32) {
 /// Takes a lock if it is free.
 pub fn try_lock(word: &AtomicU32) -> bool {
     word.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok()
+}
+
+/// Takes a lock if it is free, for a program that tries again; otherwise lets the threads run that
+/// take turns with the calling one.
+pub fn try_lock_in_turn(word: &AtomicU32) -> bool {
+    try_lock(word) || {
+        crews::give_way();
+        false
+    }
 }
 
 /// Releases a lock.

@@ -42,7 +42,7 @@ pub enum WorkerTask {
     /// Runs the present region of a team as its thread `id`, and the following ones until released.
     Serve { team: &'static ThreadTeam, id: u32 },
     /// Carries one of the crews of a team in its present region, which was opened on this core.
-    Carry { number: usize, crews: &'static [&'static Crew], core: Option<usize> },
+    Carry { number: usize, epoch: u32, crews: &'static [&'static Crew], core: Option<usize> },
     /// Carries a crew whose kernel thread waits for something else, and is idle afterwards.
     StandIn(&'static Crew),
 }
@@ -133,9 +133,9 @@ impl Worker {
             let work = self.work().take();
             match work {
                 Some(WorkerTask::Serve { team, id }) => self.serve(team, id),
-                Some(WorkerTask::Carry { number, crews, core }) => {
+                Some(WorkerTask::Carry { number, epoch, crews, core }) => {
                     self.leave_core(core, crews.len());
-                    crews[number].carry_by_worker(crews);
+                    crews[number].carry_by_worker(crews, epoch);
                 }
                 Some(WorkerTask::StandIn(crew)) => {
                     crew.stand_in();

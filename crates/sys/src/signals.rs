@@ -51,6 +51,32 @@ pub fn without_signals<T>(start: impl FnOnce() -> T) -> T {
     result
 }
 
+/// The signals that a thread blocks.
+pub struct SignalMask(libc::sigset_t);
+
+impl SignalMask {
+    /// Returns those of the calling thread.
+    pub fn current() -> Self {
+        let mut mask = MaybeUninit::<libc::sigset_t>::uninit();
+        // SAFETY: without a new mask, the call writes the present one only.
+        unsafe {
+            libc::pthread_sigmask(libc::SIG_SETMASK, ptr::null(), mask.as_mut_ptr());
+            Self(mask.assume_init())
+        }
+    }
+
+    /// Runs `start` with this mask, which threads that it starts inherit.
+    pub fn during<T>(&self, start: impl FnOnce() -> T) -> T {
+        let before = Self::current();
+        // SAFETY: changing the mask of the calling thread touches no other memory.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, ptr::null_mut()) };
+        let result = start();
+        // SAFETY: as above.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before.0, ptr::null_mut()) };
+        result
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -243,7 +243,7 @@ macro_rules! locks {
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $test(lock: *mut c_void) -> c_int {
             // SAFETY: by the contract.
-            waiting::try_lock(unsafe { word(lock) }).into()
+            waiting::try_lock_in_turn(unsafe { word(lock) }).into()
         }
 
         /// Makes a nestable lock that is free.
@@ -295,7 +295,7 @@ macro_rules! locks {
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $test_nest(lock: *mut c_void) -> c_int {
             // SAFETY: by the contract.
-            unsafe { NestLock::at(lock) }.take(waiting::try_lock)
+            unsafe { NestLock::at(lock) }.take(waiting::try_lock_in_turn)
         }
     )*};
 }

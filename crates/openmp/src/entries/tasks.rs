@@ -4,6 +4,7 @@ use std::ffi::{c_int, c_long, c_uint, c_void};
 use std::ptr::NonNull;
 
 use crate::Body;
+use crate::crews;
 use crate::dependences;
 use crate::observers::{self, Meeting};
 use crate::reductions::{self, Private};
@@ -174,9 +175,11 @@ pub unsafe extern "C" fn GOMP_taskwait_depend_nowait(depends: *const *mut c_void
 
 unsafe extern "C" fn nothing(_: *mut c_void) {}
 
-/// Permits another task to run here: none does.
+/// Permits another task to run here: none does, but threads that take turns with this one.
 #[unsafe(no_mangle)]
-pub extern "C" fn GOMP_taskyield() {}
+pub extern "C" fn GOMP_taskyield() {
+    crews::give_way();
+}
 
 /// Begins a taskgroup.
 #[unsafe(no_mangle)]
