@@ -92,19 +92,16 @@ static int tasks_wait_for_each_other(int threads) {
     return atomic_load(&second);
 }
 
-// Threads of nested regions, all of which are counted, stay within OMP_THREAD_LIMIT.
+// While 4 threads of a region are there, a nested one has the rest of OMP_THREAD_LIMIT at most.
 static int most_threads(void) {
-    atomic_int now = 0, most = 0;
-    omp_set_max_active_levels(3);
-#pragma omp parallel num_threads(4)
+    atomic_int most = 0;
+    omp_set_max_active_levels(2);
 #pragma omp parallel num_threads(4)
 #pragma omp parallel num_threads(4)
     {
-        int seen = atomic_fetch_add(&now, 1) + 1, before = atomic_load(&most);
+        int seen = 3 + omp_get_num_threads(), before = atomic_load(&most);
         while (seen > before && !atomic_compare_exchange_weak(&most, &before, seen)) {
         }
-#pragma omp barrier
-        atomic_fetch_sub(&now, 1);
     }
     return most;
 }
