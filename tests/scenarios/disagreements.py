@@ -85,15 +85,18 @@ def receives_of_ranks_in_finalize_end_the_job(runner):
     needs_combray(runner)
     outcomes = []
 
-    def start(how, place):
-        command = [*runner.mpiexec, "-n", "3", str(runner.build / "left_early"), how, place]
+    def start(how, place, *copying):
+        command = [*runner.mpiexec, "-n", "3", *(word for way in copying for word in ("-env", "COMBRAY_COPYING", way)),
+                   str(runner.build / "left_early"), how, place]
         try:
             code, output, _ = run(command, timeout=SECONDS_MAX)
-            outcomes.append((how, place, code, output))
+            outcomes.append((how, " ".join((place, *copying)), code, output))
         except AssertionError as problem:
-            outcomes.append((how, place, None, str(problem)))
+            outcomes.append((how, " ".join((place, *copying)), None, str(problem)))
     ending = ("late", "underway", "stream", "cancelled")
     cases = [(how, place) for how in (*LEFT, *ending) for place in ("near", "far")]
+    # The ways in which the data of a large message can go, which measured costs decide.
+    cases += [("underway", "near", way) for way in ("once", "piped", "past-caches", "packets", "jointly")]
     players = [threading.Thread(target=start, args=case) for case in cases]
     for player in players:
         player.start()

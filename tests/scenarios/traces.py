@@ -462,7 +462,8 @@ def a_wait_that_never_ends_is_found(runner):
     longest = sorted(found["waits"], key=lambda one: -one["seconds"])[:2]
     seen = sorted((one["rank"], one["awaited"], one["kind"], one["function"]) for one in longest)
     assert seen == [(rank, 1 - rank, "late_sender", "MPI_Recv") for rank in range(2)], found["waits"]
-    assert all(2 < one["seconds"] < 60 and "ends_early.c:" in one["place"] for one in longest), longest
+    # A rank that waits notes that at intervals which double.
+    assert all(0.5 < one["seconds"] < 60 and "ends_early.c:" in one["place"] for one in longest), longest
 
 
 def what_the_ranks_have_written_stays(runner):
