@@ -171,8 +171,8 @@ impl Process {
     /// collective operation get the answer that it will not take part.
     fn meet_at_launcher(&self) -> std::result::Result<(), JoinError> {
         let job = self.job();
-        // Reports may have left messages that wait for room in a queue, and the program an announced
-        // message whose request it has freed: its receiver may ask for the data in packets.
+        // Reports may have left messages that wait for room in a queue, and the program an
+        // announced message whose request it has freed: the receiver may want it in packets.
         let must_poll = {
             let runtime = self.runtime();
             !runtime.delivers_by_itself() || runtime.has_work() || runtime.requests() > 0
