@@ -121,7 +121,8 @@ def a_page_shows_times_and_messages(runner):
     code, output, _ = start(runner, 2, "late_receives", "--profile")
     assert code == 0, output
     assert re.search(r"^combray profile: \S*profiles late_receives, 2 ranks on 1 machine, ", output, re.M), output
-    assert re.search(r"^Messages: 15, 15 MiB in all$", output, re.M), output
+    # A rank that has waited long under load asks the other one about it.
+    assert re.search(r"^Messages: 1[5-9], 15 MiB in all$", output, re.M), output
     assert "most from rank 0 to 1 15 MiB in 15" in output, output
     assert re.search(r"^ +0 +1 .* receives late, MPI_Send in late_receives", output, re.M), output
     assert len(output.splitlines()) < 60, output
