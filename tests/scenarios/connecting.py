@@ -87,7 +87,8 @@ def connections_between_the_same_jobs(runner):
 
 @places(4)
 def connections_that_come_and_go_leave_nothing(runner):
-    both_end_well(runner, "often:120", 2, 2)
+    # The first quarter of them takes what the processes keep for further messages.
+    both_end_well(runner, "often:480", 2, 2)
     both_end_well(runner, "often:40", 1, 2, launcher=lambda side: [*runner.mpiexec, *apart(side)])
 
 
