@@ -91,7 +91,7 @@ pub fn await_next_region(thread: &Thread, is_released: &AtomicBool) {
 }
 
 /// The end of a region for a thread that takes turns with others, besides the one that opened it:
-/// runs tasks until all are finished.
+/// runs tasks until that begins the next generation.
 pub fn end_in_crew(thread: &Thread) {
     let team = thread.team.get();
     let generation = team.generation.load(Ordering::SeqCst);
@@ -100,13 +100,6 @@ pub fn end_in_crew(thread: &Thread) {
     }
     let is_over = || team.generation.load(Ordering::SeqCst) != generation;
     run_tasks_until(thread, &team.changed, is_over, || true);
-}
-
-/// Lets the threads go on to their end that wait in [`end_in_crew`], after [`join`].
-pub fn release_crews(thread: &Thread) {
-    let team = thread.team.get();
-    team.generation.fetch_add(1, Ordering::SeqCst);
-    team.changed.notify_all();
 }
 
 /// The end of a region for the thread that opened it: waits for all others, and all tasks.

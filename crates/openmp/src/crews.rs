@@ -26,7 +26,6 @@ use sys::signals::SignalMask;
 use sys::stacks::StackSlab;
 use sys::{cores, futex, library, pages, process, signals};
 
-use crate::affinity;
 use crate::barrier;
 use crate::borrowing;
 use crate::deques::Deque;
@@ -34,15 +33,39 @@ use crate::environment;
 use crate::observers::{self, Meeting, ThreadKind};
 use crate::own::Own;
 use crate::places;
+use crate::regions;
 use crate::team::ThreadTeam;
 use crate::thread::Thread;
 use crate::waiting::{self, WaitEvent};
 use crate::workers::{self, Worker, WorkerTask};
-use crate::{Address, Body};
 
 /// How a fiber returns to the kernel thread that has resumed it: with whether it did anything but
 /// look whether its wait is over.
-pub type Switch = Yielder<(), bool>;
+type Switch = Yielder<(), bool>;
+
+/// What a thread that takes turns has: the switch of its fiber, and its crew.
+#[derive(Clone, Copy)]
+pub struct Turn {
+    switch: NonNull<Switch>,
+    crew: &'static Crew,
+}
+
+impl Turn {
+    fn of(switch: &Switch, crew: &'static Crew) -> Self {
+        Self { switch: NonNull::from(switch), crew }
+    }
+
+    /// That of the calling thread.
+    fn current() -> Option<Self> {
+        Thread::known()?.turn.get()
+    }
+
+    /// Lets the next one run. The calling thread is that which has this turn.
+    fn pass(self, has_run: bool) {
+        // SAFETY: the fiber that runs this has it until it ends.
+        unsafe { self.switch.as_ref() }.suspend(has_run);
+    }
+}
 
 /// The threads of a team besides the one that opened it, and how they are divided.
 #[derive(Default)]
@@ -92,7 +115,7 @@ struct Fiber {
 }
 
 // SAFETY: a fiber uses no thread-local storage across a switch: this library reads its own by
-// functions that are not inlined, and `suits` refuses programs that have some.
+// functions that are not inlined, and `count_for` refuses programs that have some.
 unsafe impl Send for Fiber {}
 
 /// The exceptions of C++ that a thread handles and has thrown.
@@ -218,18 +241,16 @@ fn is_known(path: &Path) -> bool {
 /// that take turns with it meanwhile. Returns 1 if there are some, otherwise 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn combray_openmp_begin_wait() -> c_int {
-    let Some(thread) = Thread::known() else { return 0 };
-    let Some(crew) = thread.crew.get() else { return 0 };
-    crew.lend();
-    1
+    let turn = Turn::current();
+    turn.iter().for_each(|turn| turn.crew.lend());
+    turn.is_some().into()
 }
 
 /// Lets the other threads run that take turns with the calling one, which looks again and again
 /// whether something has happened.
 pub fn give_way() {
-    if let Some(switch) = Thread::known().and_then(|thread| thread.switch.get()) {
-        // SAFETY: the fiber that runs this has it until it ends.
-        unsafe { switch.as_ref() }.suspend(false);
+    if let Some(turn) = Turn::current() {
+        turn.pass(false);
     }
 }
 
@@ -242,13 +263,10 @@ static FIBERS: AtomicU32 = AtomicU32::new(0);
 
 /// Waits on a fiber until a condition holds. Returns false at once if the caller is on none.
 pub fn wait(mut condition: impl FnMut() -> bool) -> bool {
-    let Some(switch) = Thread::known().and_then(|thread| thread.switch.get()) else {
-        return false;
-    };
+    let Some(turn) = Turn::current() else { return false };
     let mut has_run = true;
     while !condition() {
-        // SAFETY: the fiber that runs this has it until it ends.
-        unsafe { switch.as_ref() }.suspend(has_run);
+        turn.pass(has_run);
         has_run = false;
     }
     true
@@ -280,15 +298,13 @@ impl TeamCrews {
     /// Runs the region of a team whose thread 0 has entered it, up to its end.
     pub fn run(&'static self, thread: &'static Thread, team: &'static ThreadTeam) {
         let size = team.size();
-        let (body, data, count, core) =
-            team.region.see(|region| (region.body, region.data, region.crews, region.core));
-        let Some(body) = body else { return };
-        let outer = thread.switch.get();
+        let (count, core) = team.region.see(|region| (region.crews, region.core));
+        let outer = thread.turn.get();
         monitor::begin(size);
         FIBERS.fetch_add(size - count, Ordering::Relaxed);
         let crews = &self.crews.get()[..count as usize];
         let fiber = |crew: &'static Crew, id: u32| match id {
-            0 => self.first(thread, crew, body, data),
+            0 => self.first(thread, team, crew),
             _ => self.members.see(|members| members[id as usize - 1]).fiber(team, crew, id, thread),
         };
         for (number, crew) in (0..count).zip(crews) {
@@ -321,9 +337,8 @@ impl TeamCrews {
     fn first(
         &'static self,
         thread: &'static Thread,
+        team: &'static ThreadTeam,
         crew: &'static Crew,
-        body: Body,
-        Address(data): Address,
     ) -> Fiber {
         let stack = self.first_stack.replace(None);
         let stack = stack.unwrap_or_else(|| {
@@ -331,14 +346,11 @@ impl TeamCrews {
             FiberStack::new(process::stack_bytes_of_main().max(configured))
         });
         let run = move |switch: &Switch, ()| {
-            let outer = thread.switch.replace(Some(NonNull::from(switch)));
-            let outer_crew = thread.crew.replace(Some(crew));
-            // SAFETY: the program gave this function with this argument.
-            observers::while_in_region(thread, body as usize, || unsafe { body(data) });
+            let outer = thread.turn.replace(Some(Turn::of(switch, crew)));
+            regions::run_body(thread, team);
             observers::while_meeting(thread, Meeting::BarrierOfRegion, || barrier::join(thread));
-            barrier::release_crews(thread);
-            thread.crew.set(outer_crew);
-            thread.switch.set(outer);
+            workers::wake(team);
+            thread.turn.set(outer);
         };
         // It may throw again what the program handles around the region.
         let exceptions = replace_exceptions(Exceptions::default());
@@ -378,11 +390,11 @@ impl Crew {
     }
 
     /// Resumes the fibers in turn until all of this crew have ended, or `is_over`. While they wait,
-    /// helps the other crews of its team. `outer` is the switch of the fiber that calls this. The
+    /// helps the other crews of its team. `outer` is the turn of the fiber that calls this. The
     /// caller counts as seeking.
     fn carry(
         &self,
-        outer: Option<NonNull<Switch>>,
+        outer: Option<Turn>,
         team: &[&Self],
         is_carrier: bool,
         is_over: impl Fn() -> bool,
@@ -424,7 +436,7 @@ impl Crew {
     }
 
     /// Carries this crew on the kernel thread that does so in this region.
-    fn carry_here(&self, outer: Option<NonNull<Switch>>, team: &[&Self]) {
+    fn carry_here(&self, outer: Option<Turn>, team: &[&Self]) {
         self.seeking.fetch_add(1, Ordering::SeqCst);
         self.carry(outer, team, true, || false);
     }
@@ -524,23 +536,14 @@ impl Member {
         });
         let (thread, home) = (self.thread, opener.home.get());
         let run = move |switch: &Switch, ()| {
-            thread.switch.set(Some(NonNull::from(switch)));
-            thread.crew.set(Some(crew));
+            thread.turn.set(Some(Turn::of(switch, crew)));
             let before = thread.enter(team, id);
             thread.home.set(home);
-            affinity::display_if_changed();
-            observers::implicit_task_begins(thread);
-            let (body, data) = team.region.see(|region| (region.body, region.data));
-            if let Some(body) = body {
-                // SAFETY: the program gave this function with this argument.
-                observers::while_in_region(thread, body as usize, || unsafe { body(data.0) });
-            }
-            thread.task().known.set(None);
+            regions::take_part(thread, team);
             barrier::end_in_crew(thread);
             observers::implicit_task_ends(thread);
             thread.leave(before);
-            thread.crew.set(None);
-            thread.switch.set(None);
+            thread.turn.set(None);
         };
         let (exceptions, coroutine) = (Exceptions::default(), Coroutine::with_stack(stack, run));
         Fiber { thread, is_first: false, exceptions, stack: &self.stack, coroutine }
@@ -549,7 +552,7 @@ impl Member {
 
 /// How a kernel thread waits while the fibers that it resumes all wait.
 struct Pause {
-    outer: Option<NonNull<Switch>>,
+    outer: Option<Turn>,
     /// Whether one of them has done anything since the last switch to `outer`.
     has_run: bool,
     /// How often it has looked at them, and has let others run, since one of them did anything.
@@ -560,7 +563,7 @@ struct Pause {
 }
 
 impl Pause {
-    fn new(outer: Option<NonNull<Switch>>) -> Self {
+    fn new(outer: Option<Turn>) -> Self {
         Self { outer, has_run: true, looks: 0, turns: 0, resumed: 0 }
     }
 
@@ -575,8 +578,7 @@ impl Pause {
     fn turn(&mut self, crew: &Crew, team: &[&Crew]) -> bool {
         if let Some(outer) = self.outer {
             crew.seeking.fetch_sub(1, Ordering::SeqCst);
-            // SAFETY: the fiber that calls this has it until it ends.
-            unsafe { outer.as_ref() }.suspend(mem::take(&mut self.has_run));
+            outer.pass(mem::take(&mut self.has_run));
             crew.seeking.fetch_add(1, Ordering::SeqCst);
             return false;
         }

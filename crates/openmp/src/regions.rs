@@ -192,6 +192,23 @@ fn assign_posts(thread: &Thread, team: &ThreadTeam, threads: u32, bind: BindPoli
     is_bound
 }
 
+/// Runs the function of a region on a thread that has entered it, and did not open it.
+pub fn take_part(thread: &Thread, team: &ThreadTeam) {
+    affinity::display_if_changed();
+    observers::implicit_task_begins(thread);
+    run_body(thread, team);
+    thread.task().known.set(None);
+}
+
+/// Runs the function of a region on one of its threads.
+pub fn run_body(thread: &Thread, team: &ThreadTeam) {
+    let (body, data) = team.region.see(|region| (region.body, region.data));
+    if let Some(body) = body {
+        // SAFETY: the program gave this function with this argument.
+        observers::while_in_region(thread, body as usize, || unsafe { body(data.0) });
+    }
+}
+
 /// Runs a region.
 pub fn run(thread: &'static Thread, body: Body, data: Address, threads: u32, extras: Extras) {
     let crews = if threads > 1 { crews::count_for(thread, threads) } else { 0 };

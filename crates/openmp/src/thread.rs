@@ -1,11 +1,11 @@
 //! What this library knows of each kernel thread, of its own and of the program.
 
 use std::cell::Cell;
-use std::ptr::{self, NonNull};
+use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::blocks::TaskBlocks;
-use crate::crews::{Crew, Switch};
+use crate::crews::Turn;
 use crate::dependences::Use;
 use crate::deques::Deque;
 use crate::environment;
@@ -61,10 +61,8 @@ pub struct Thread {
     pub teams: Own<Vec<[Option<&'static ThreadTeam>; 3]>>,
     /// What it has last written of where it runs.
     pub displayed: Own<String>,
-    /// The switch of the fiber that it is, if it takes turns with other threads of its team.
-    pub switch: Cell<Option<NonNull<Switch>>>,
-    /// Its crew then.
-    pub crew: Cell<Option<&'static Crew>>,
+    /// Its turn, if it takes turns with other threads of its team.
+    pub turn: Cell<Option<Turn>>,
     /// The copies of reductions that the program still reads, by their words.
     pub kept: Own<Vec<(usize, Private)>>,
 }
@@ -163,8 +161,7 @@ impl Thread {
             teams: Own::default(),
             kept: Own::default(),
             displayed: Own::default(),
-            switch: Cell::new(None),
-            crew: Cell::new(None),
+            turn: Cell::new(None),
         }))
     }
 

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use sys::cores::{self, Cores};
 
-use crate::affinity;
 use crate::barrier;
 use crate::borrowing;
 use crate::crews::Crew;
@@ -16,6 +15,7 @@ use crate::environment;
 use crate::homes;
 use crate::observers::{self, Meeting, ThreadKind};
 use crate::own::Own;
+use crate::regions;
 use crate::team::ThreadTeam;
 use crate::thread::Thread;
 use crate::waiting::{self, WaitEvent};
@@ -98,7 +98,8 @@ pub fn release_from(team: &'static ThreadTeam, size: u32) {
     IDLE.lock().unwrap_or_else(PoisonError::into_inner).extend(released.iter().rev());
 }
 
-/// Lets the threads of a team look whether they are released.
+/// Lets the threads of a team go on that wait for its next generation: they look whether they are
+/// released.
 pub fn wake(team: &ThreadTeam) {
     team.generation.fetch_add(1, Ordering::SeqCst);
     team.changed.notify_all();
@@ -186,14 +187,7 @@ impl Worker {
                 let core = team.region.see(|region| region.core);
                 self.leave_core(core, team.size() as usize);
             }
-            affinity::display_if_changed();
-            observers::implicit_task_begins(thread);
-            let (body, data) = team.region.see(|region| (region.body, region.data));
-            if let Some(body) = body {
-                // SAFETY: the program gave this function with this argument.
-                observers::while_in_region(thread, body as usize, || unsafe { body(data.0) });
-            }
-            thread.task().known.set(None);
+            regions::take_part(thread, team);
             observers::while_meeting(thread, Meeting::BarrierOfRegion, || {
                 barrier::await_next_region(thread, &self.is_released);
             });

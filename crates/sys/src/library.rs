@@ -91,54 +91,43 @@ pub fn global_symbol(name: &CStr) -> Option<NonNull<c_void>> {
 
 /// Returns the files of the shared libraries that this process has loaded.
 pub fn loaded_libraries() -> Vec<PathBuf> {
-    unsafe extern "C" fn note(
-        object: *mut libc::dl_phdr_info,
-        _: libc::size_t,
-        found: *mut c_void,
-    ) -> c_int {
-        // SAFETY: the loader passes the description of one object, and the vector of
-        // `loaded_libraries`, which does not access it meanwhile.
-        let (object, found) = unsafe { (&*object, &mut *found.cast::<Vec<PathBuf>>()) };
-        if !object.dlpi_name.is_null() {
-            // SAFETY: names that the loader passes end with a zero byte.
-            let name = unsafe { CStr::from_ptr(object.dlpi_name) };
-            found.push(PathBuf::from(OsStr::from_bytes(name.to_bytes())));
-        }
-        0
-    }
-    let mut found = Vec::new();
-    // SAFETY: `note` has the expected parameters, and does not unwind.
-    unsafe { libc::dl_iterate_phdr(Some(note), (&raw mut found).cast()) };
-    found
+    objects(|_| true)
 }
 
 /// Returns the files of the program (an empty name) and of loaded libraries that have thread-local
 /// storage.
 pub fn with_thread_storage() -> Vec<PathBuf> {
+    objects(|headers| {
+        headers.iter().any(|header| header.p_type == libc::PT_TLS && header.p_memsz > 0)
+    })
+}
+
+/// Returns the files of the program (an empty name) and of loaded libraries with program headers
+/// that are wanted.
+fn objects(is_wanted: fn(&[libc::Elf64_Phdr]) -> bool) -> Vec<PathBuf> {
+    type Search = (fn(&[libc::Elf64_Phdr]) -> bool, Vec<PathBuf>);
     unsafe extern "C" fn note(
         object: *mut libc::dl_phdr_info,
         _: libc::size_t,
-        found: *mut c_void,
+        search: *mut c_void,
     ) -> c_int {
         // SAFETY: the loader passes the description of one object, with its program headers and a
-        // name that ends with a zero byte or is null, and the vector of `with_thread_storage`,
-        // which does not access it meanwhile.
+        // name that ends with a zero byte or is null, and the search of `objects`, which does not
+        // access it meanwhile.
         unsafe {
-            let (object, found) = (&*object, &mut *found.cast::<Vec<PathBuf>>());
+            let (object, (is_wanted, found)) = (&*object, &mut *search.cast::<Search>());
             let headers = slice::from_raw_parts(object.dlpi_phdr, object.dlpi_phnum.into());
-            let is_used =
-                |header: &libc::Elf64_Phdr| header.p_type == libc::PT_TLS && header.p_memsz > 0;
-            if headers.iter().any(is_used) && !object.dlpi_name.is_null() {
+            if !object.dlpi_name.is_null() && is_wanted(headers) {
                 let name = CStr::from_ptr(object.dlpi_name);
                 found.push(PathBuf::from(OsStr::from_bytes(name.to_bytes())));
             }
         }
         0
     }
-    let mut found = Vec::new();
+    let mut search: Search = (is_wanted, Vec::new());
     // SAFETY: `note` has the expected parameters, and does not unwind.
-    unsafe { libc::dl_iterate_phdr(Some(note), (&raw mut found).cast()) };
-    found
+    unsafe { libc::dl_iterate_phdr(Some(note), (&raw mut search).cast()) };
+    search.1
 }
 
 /// Returns how many shared libraries this process has loaded since it began.

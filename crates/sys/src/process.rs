@@ -415,26 +415,22 @@ pub fn adopt_orphans() -> io::Result<()> {
 /// another: the limit of the stack (ulimit -s), or the usual one if there is none.
 pub fn stack_bytes() -> usize {
     const USUAL: usize = 8 << 20;
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the kernel writes the two numbers of `limit`.
-    let got = unsafe { libc::getrlimit(libc::RLIMIT_STACK, &raw mut limit) };
-    match got {
-        0 if limit.rlim_cur != libc::RLIM_INFINITY => limit.rlim_cur as usize,
-        _ => USUAL,
-    }
+    stack_limit().unwrap_or(USUAL)
 }
 
-/// Returns how large the stack of the main thread can become: a size that no program exceeds if
-/// there is no limit.
+/// Returns how large a stack in place of the main thread's must be: the limit, or 256 MiB if there
+/// is none.
 pub fn stack_bytes_of_main() -> usize {
     const UNLIMITED: usize = 256 << 20;
+    stack_limit().unwrap_or(UNLIMITED)
+}
+
+/// Returns the limit of the stack in bytes (ulimit -s), if there is one.
+fn stack_limit() -> Option<usize> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the kernel writes the two numbers of `limit`.
     let got = unsafe { libc::getrlimit(libc::RLIMIT_STACK, &raw mut limit) };
-    match got {
-        0 if limit.rlim_cur == libc::RLIM_INFINITY => UNLIMITED,
-        _ => stack_bytes(),
-    }
+    (got == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur as usize)
 }
 
 /// Returns the name of this machine; empty if the system does not report it.
