@@ -1,5 +1,5 @@
-// Four threads of the program open regions of more threads than there are cores at the same time, in
-// which threads wait for each other by OpenMP and without it, while a signal interrupts the process.
+// Four threads of the program open regions at the same time, of more threads than there are cores,
+// which wait for each other by OpenMP and without it, while a signal interrupts the process.
 #include <omp.h>
 #include <pthread.h>
 #include <signal.h>

@@ -45,12 +45,12 @@ type Switch = Yielder<(), bool>;
 
 /// What a thread that takes turns has: the switch of its fiber, and its crew.
 #[derive(Clone, Copy)]
-pub struct Turn {
+pub struct FiberTurn {
     switch: NonNull<Switch>,
     crew: &'static Crew,
 }
 
-impl Turn {
+impl FiberTurn {
     fn of(switch: &Switch, crew: &'static Crew) -> Self {
         Self { switch: NonNull::from(switch), crew }
     }
@@ -241,7 +241,7 @@ fn is_known(path: &Path) -> bool {
 /// that take turns with it meanwhile. Returns 1 if there are some, otherwise 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn combray_openmp_begin_wait() -> c_int {
-    let turn = Turn::current();
+    let turn = FiberTurn::current();
     turn.iter().for_each(|turn| turn.crew.lend());
     turn.is_some().into()
 }
@@ -249,7 +249,7 @@ pub extern "C" fn combray_openmp_begin_wait() -> c_int {
 /// Lets the other threads run that take turns with the calling one, which looks again and again
 /// whether something has happened.
 pub fn give_way() {
-    if let Some(turn) = Turn::current() {
+    if let Some(turn) = FiberTurn::current() {
         turn.pass(false);
     }
 }
@@ -263,7 +263,7 @@ static FIBERS: AtomicU32 = AtomicU32::new(0);
 
 /// Waits on a fiber until a condition holds. Returns false at once if the caller is on none.
 pub fn wait(mut condition: impl FnMut() -> bool) -> bool {
-    let Some(turn) = Turn::current() else { return false };
+    let Some(turn) = FiberTurn::current() else { return false };
     let mut has_run = true;
     while !condition() {
         turn.pass(has_run);
@@ -346,7 +346,7 @@ impl TeamCrews {
             FiberStack::new(process::stack_bytes_of_main().max(configured))
         });
         let run = move |switch: &Switch, ()| {
-            let outer = thread.turn.replace(Some(Turn::of(switch, crew)));
+            let outer = thread.turn.replace(Some(FiberTurn::of(switch, crew)));
             regions::run_body(thread, team);
             observers::while_meeting(thread, Meeting::BarrierOfRegion, || barrier::join(thread));
             workers::wake(team);
@@ -394,7 +394,7 @@ impl Crew {
     /// caller counts as seeking.
     fn carry(
         &self,
-        outer: Option<Turn>,
+        outer: Option<FiberTurn>,
         team: &[&Self],
         is_carrier: bool,
         is_over: impl Fn() -> bool,
@@ -436,7 +436,7 @@ impl Crew {
     }
 
     /// Carries this crew on the kernel thread that does so in this region.
-    fn carry_here(&self, outer: Option<Turn>, team: &[&Self]) {
+    fn carry_here(&self, outer: Option<FiberTurn>, team: &[&Self]) {
         self.seeking.fetch_add(1, Ordering::SeqCst);
         self.carry(outer, team, true, || false);
     }
@@ -536,7 +536,7 @@ impl Member {
         });
         let (thread, home) = (self.thread, opener.home.get());
         let run = move |switch: &Switch, ()| {
-            thread.turn.set(Some(Turn::of(switch, crew)));
+            thread.turn.set(Some(FiberTurn::of(switch, crew)));
             let before = thread.enter(team, id);
             thread.home.set(home);
             regions::take_part(thread, team);
@@ -552,7 +552,7 @@ impl Member {
 
 /// How a kernel thread waits while the fibers that it resumes all wait.
 struct Pause {
-    outer: Option<Turn>,
+    outer: Option<FiberTurn>,
     /// Whether one of them has done anything since the last switch to `outer`.
     has_run: bool,
     /// How often it has looked at them, and has let others run, since one of them did anything.
@@ -563,7 +563,7 @@ struct Pause {
 }
 
 impl Pause {
-    fn new(outer: Option<Turn>) -> Self {
+    fn new(outer: Option<FiberTurn>) -> Self {
         Self { outer, has_run: true, looks: 0, turns: 0, resumed: 0 }
     }
 

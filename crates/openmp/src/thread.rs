@@ -5,7 +5,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::blocks::TaskBlocks;
-use crate::crews::Turn;
+use crate::crews::FiberTurn;
 use crate::dependences::Use;
 use crate::deques::Deque;
 use crate::environment;
@@ -62,7 +62,7 @@ pub struct Thread {
     /// What it has last written of where it runs.
     pub displayed: Own<String>,
     /// Its turn, if it takes turns with other threads of its team.
-    pub turn: Cell<Option<Turn>>,
+    pub turn: Cell<Option<FiberTurn>>,
     /// The copies of reductions that the program still reads, by their words.
     pub kept: Own<Vec<(usize, Private)>>,
 }
