@@ -47,7 +47,7 @@ impl LineTag {
         Self::NAMES.iter().find(|(tag, _)| *tag == self).map(|(_, name)| *name)
     }
 
-    /// Returns the tag with this name; that without name if there is none.
+    /// Returns the tag with this name, or [`Self::None`] if no tag has it.
     pub fn named(name: &str) -> Self {
         Self::NAMES.iter().find(|(_, known)| *known == name).map_or(Self::None, |(tag, _)| *tag)
     }
